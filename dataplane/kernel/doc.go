@@ -1,0 +1,18 @@
+// Package kernel is the only nf_tables socket of nlproxy.
+//
+// Guarantees:
+//   - Atomicity. Apply commits all its operations, over both families and all
+//     tables, as one nf_tables transaction, or changes nothing. The one
+//     exception is written at Refused.Rest.
+//   - Nothing leaks. All replies to a call are read before it returns; an error
+//     belongs to the call that caused it, and to the operation that caused it.
+//   - An error is one of three. *Refused names every object that the kernel
+//     did not want, *Uncertain says that the outcome is not known, and after
+//     any other error of Apply nothing has changed.
+//   - Consistency. What List and ListChain return was all there at one moment.
+//   - Ownership. Nothing is touched that an operation does not name. Slices
+//     passed in are not kept, slices returned are the caller's.
+//   - A Conn is safe for concurrent use; its calls run one after the other.
+//
+// Nothing here decides what the rules are; package rules holds them as values.
+package kernel
