@@ -1,0 +1,146 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"syscall"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// ErrForbidden is in the chain of Enter's error where the kernel or its
+// security policy keeps this user from making namespaces.
+var ErrForbidden = errors.New("making namespaces is not permitted")
+
+// marker is the environment variable that tells a program that was run again
+// that it is inside. It is unset at once, so that children do not inherit it.
+const marker = "NLPROXY_LAB"
+
+// Enter calls run in a user, network and mount namespace of its own, where
+// this user is root and lo is up, and returns what run returned.
+//
+// A Go process cannot change its user namespace, so Enter runs the program
+// again with the same arguments, input and output, passes signals on and
+// returns its exit code: run is called in the second process only, and what
+// the program does before Enter is done twice. Where user namespaces are
+// forbidden, root goes without one.
+//
+// In the second process /sys and /proc/sys/net show the new network namespace.
+func Enter(run func() int) (code int, err error) {
+	if os.Getenv(marker) == "" {
+		return again(os.Args[1:])
+	}
+	if err := errors.Join(os.Unsetenv(marker), settle()); err != nil {
+		return 1, fmt.Errorf("set up private namespaces: %w", err)
+	}
+	return run(), nil
+}
+
+// again runs this program with args in new namespaces until it ends.
+func again(args []string) (int, error) {
+	// The child gets its death signal when the thread that started it ends.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+
+	cmd, err := start(args, syscall.CLONE_NEWUSER|syscall.CLONE_NEWNET|syscall.CLONE_NEWNS)
+	if forbids(err) && os.Geteuid() == 0 {
+		cmd, err = start(args, syscall.CLONE_NEWNET|syscall.CLONE_NEWNS)
+	}
+	if forbids(err) {
+		return 1, fmt.Errorf("%w: %w", ErrForbidden, err)
+	}
+	if err != nil {
+		return 1, fmt.Errorf("run this program in private namespaces: %w", err)
+	}
+	defer passSignals(cmd.Process)()
+	return exitCode(cmd.Wait())
+}
+
+func start(args []string, namespaces uintptr) (*exec.Cmd, error) {
+	cmd := &exec.Cmd{
+		Path:   "/proc/self/exe",
+		Args:   append(os.Args[:1:1], args...),
+		Env:    append(os.Environ(), marker+"=1"),
+		Stdin:  os.Stdin,
+		Stdout: os.Stdout,
+		Stderr: os.Stderr,
+		SysProcAttr: &syscall.SysProcAttr{
+			Cloneflags: namespaces,
+			Pdeathsig:  syscall.SIGKILL,
+		},
+	}
+	if namespaces&syscall.CLONE_NEWUSER != 0 {
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}
+	}
+	return cmd, cmd.Start()
+}
+
+// forbids reports whether err is one of those by which kernels say that user
+// namespaces are off: EPERM from a policy, ENOSPC from
+// /proc/sys/user/max_user_namespaces, EINVAL and ENOSYS from a kernel built
+// without them (copy_namespaces and create_user_ns, Linux 6.18).
+func forbids(err error) bool {
+	for _, e := range []error{unix.EPERM, unix.EACCES, unix.ENOSPC, unix.EUSERS, unix.EINVAL, unix.ENOSYS} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// passSignals hands the signals that ask a program to end to p, until the
+// returned function is called.
+func passSignals(p *os.Process) (stop func()) {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGHUP)
+	go func() {
+		for s := range signals {
+			_ = p.Signal(s) // it fails only once p has ended
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(signals)
+	}
+}
+
+func exitCode(err error) (int, error) {
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return 0, nil
+	case errors.As(err, &exit) && exit.Exited():
+		return exit.ExitCode(), nil
+	default:
+		return 1, fmt.Errorf("run this program in private namespaces: %w", err)
+	}
+}
+
+// settle makes new namespaces fit to work in: loopback, and /sys of this
+// network namespace. Nothing of the product depends on /sys, and a container
+// runtime that hides parts of it keeps it from being mounted again, so that
+// failing is left alone.
+func settle() error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make mounts private: %w", err)
+	}
+	_ = unix.Mount("sysfs", "/sys", "sysfs", 0, "")
+	return loopbackUp()
+}
+
+func loopbackUp() error {
+	lo, err := netlink.LinkByName("lo")
+	if err != nil {
+		return fmt.Errorf("find lo: %w", err)
+	}
+	if err := netlink.LinkSetUp(lo); err != nil {
+		return fmt.Errorf("set lo up: %w", err)
+	}
+	return nil
+}
