@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -117,6 +118,23 @@ type Service struct {
 	// kube-proxy), each address and port once.
 	Endpoints map[PortKey][]Endpoint
 }
+
+// Equal reports whether s and o are the same in every respect, or both nil.
+func (s *Service) Equal(o *Service) bool {
+	if s == nil || o == nil {
+		return s == o
+	}
+	return s.Name == o.Name && slices.Equal(s.Ports, o.Ports) &&
+		slices.Equal(s.ClusterIPs, o.ClusterIPs) &&
+		slices.Equal(s.ExternalIPs, o.ExternalIPs) &&
+		slices.Equal(s.LoadBalancerIPs, o.LoadBalancerIPs) &&
+		slices.Equal(s.SourceRanges, o.SourceRanges) &&
+		s.InternalLocal == o.InternalLocal && s.ExternalLocal == o.ExternalLocal &&
+		s.Affinity == o.Affinity && s.HealthCheckNodePort == o.HealthCheckNodePort &&
+		maps.EqualFunc(s.Endpoints, o.Endpoints, equalEndpoints)
+}
+
+func equalEndpoints(a, b []Endpoint) bool { return slices.EqualFunc(a, b, Endpoint.Equal) }
 
 // Port is one port of a Service.
 type Port struct {
