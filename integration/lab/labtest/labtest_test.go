@@ -1,8 +1,11 @@
 package labtest_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -141,10 +144,53 @@ func TestAloneIsInFreshNamespaces(t *testing.T) {
 	}
 }
 
-// TestPrisoner fails when TestMainPassesFlagsOutputAndExitCode asks it to.
+// TestPrisoner does what the tests below ask of the process that they start.
 func TestPrisoner(t *testing.T) {
-	if os.Getenv("NLPROXY_TEST_PRISONER") == "fails" {
+	switch os.Getenv("NLPROXY_TEST_PRISONER") {
+	case "fails":
 		t.Fatal("failed as asked")
+	case "waits":
+		fmt.Println("waiting")
+		if _, err := os.Stdin.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestMainsProcessDiesWithTheOneThatStartedIt(t *testing.T) {
+	cmd := exec.Command("/proc/self/exe", "-test.run=^TestPrisoner$")
+	cmd.Env = append(os.Environ(), "NLPROXY_TEST_PRISONER=waits")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	// A pipe of our own: the end of it is that of all who hold it.
+	out, theirs, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	cmd.Stdout = theirs
+	if err := errors.Join(cmd.Start(), theirs.Close()); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(out)
+	if line, err := lines.ReadString('\n'); line != "waiting\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(lines); err != nil {
+		t.Errorf("still there: %q, %v", rest, err)
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) {
+		t.Error(err)
 	}
 }
 
