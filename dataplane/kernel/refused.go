@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -11,7 +12,7 @@ import (
 
 // ErrInterrupted says that the ruleset changed while it was listed, each time
 // that it was tried.
-var ErrInterrupted = errors.New("ruleset kept changing while it was listed")
+var ErrInterrupted = errors.New("the ruleset kept changing while it was listed")
 
 // Uncertain says that a transaction was sent, and that it is not known whether
 // it was committed: list and compare.
@@ -32,7 +33,7 @@ type Refused struct {
 	// Objects are the refused objects, in the order of the operations; at
 	// least one.
 	Objects []Refusal
-	// Incomplete says that more were refused than the kernel could tell.
+	// Incomplete says that there may be more than the kernel could tell.
 	Incomplete bool
 	// Rest says that everything else has been committed. It is set only where
 	// all of Objects are chains that could not be deleted because they are in
@@ -45,18 +46,24 @@ type Refusal struct {
 	Place rules.Place
 	Verb  rules.Verb
 	Errno unix.Errno
-	// Feature is the kernel module or option that is missing, where that is
-	// the reason, such as "xt_recent"; else empty.
+	// Feature is the kernel module that is missing, where that is the reason,
+	// such as "xt_recent"; else empty. Kernels that do not say which of a
+	// rule's expressions they refuse leave several, separated by " or ".
 	Feature string
-	// Detail says more where more is known, such as the kernel's own words.
+	// Detail is the reason in words, where it is known.
 	Detail string
+
+	op int // index of the operation
 }
 
 // Error has one line for each object.
 func (r *Refused) Error() string {
-	lines := make([]string, len(r.Objects))
+	lines := make([]string, len(r.Objects), len(r.Objects)+1)
 	for i, o := range r.Objects {
 		lines[i] = o.String()
+	}
+	if r.Incomplete {
+		lines = append(lines, "and perhaps others that the kernel had no room to name")
 	}
 	return strings.Join(lines, "\n")
 }
@@ -70,7 +77,66 @@ func (r *Refused) Unwrap() []error {
 	return errs
 }
 
-// String says in one line what was refused and why.
+// String says in one line what was refused and why, for instance
+// "default/web: ip nat KUBE-SVC-A rule 1: append: the kernel lacks xt_recent
+// (no such file or directory)".
 func (r Refusal) String() string {
-	return r.Place.String() + ": " + r.Verb.String() + ": " + r.Errno.Error()
+	s := fmt.Sprintf("%v: %v: ", r.Place, r.Verb)
+	switch {
+	case r.Feature != "":
+		return fmt.Sprintf("%sthe kernel lacks %s (%v)", s, r.Feature, r.Errno)
+	case r.Detail != "":
+		return fmt.Sprintf("%s%s (%v)", s, r.Detail, r.Errno)
+	}
+	return s + r.Errno.Error()
+}
+
+// onlyBusyChains reports whether chains in use, which could not be deleted,
+// are all that was refused.
+func (r *Refused) onlyBusyChains() bool {
+	for _, o := range r.Objects {
+		if o.Verb != rules.DeleteChain || o.Errno != unix.EBUSY {
+			return false
+		}
+	}
+	return !r.Incomplete
+}
+
+// refusal explains the kernel's answer to op, the i-th of its transaction.
+func refusal(i int, op *rules.Op, v verdict) Refusal {
+	r := Refusal{Place: op.Place, Verb: op.Verb, Errno: v.errno, Detail: v.detail, op: i}
+	b := blamed(op, v.offset)
+	if lacking(v.errno) {
+		r.Feature = feature(op, b)
+	}
+	if r.Detail == "" && r.Feature == "" {
+		r.Detail = explain(op, v.errno, b)
+	}
+	return r
+}
+
+// explain says in words what errno means for op, or "" if errno says it all.
+// Where each comes from: net/netfilter/nf_tables_api.c, 6.18.
+func explain(op *rules.Op, errno unix.Errno, b blame) string {
+	switch {
+	case b.expr != nil && errno == unix.ENOENT:
+		return missing(b.expr)
+	case b.expr != nil:
+		return fmt.Sprintf("expression %d (%s) is not accepted", b.index+1, describe(b.expr))
+	case errno == unix.ENOENT && b.attribute == unix.NFTA_RULE_TABLE:
+		return "the table does not exist"
+	case errno == unix.ENOENT && (op.Verb == rules.DeleteChain || b.attribute == unix.NFTA_RULE_CHAIN && op.Verb >= rules.Prepend):
+		return "the chain does not exist"
+	case errno == unix.ENOENT && encodings[op.Verb].handle != 0:
+		return fmt.Sprintf("the rule with handle %d does not exist", op.Handle)
+	case errno == unix.EEXIST && op.Verb == rules.AddChain:
+		return "the chain exists with another type, hook or priority"
+	case errno == unix.EBUSY && op.Verb == rules.DeleteChain:
+		return "the chain is in use"
+	case errno == unix.ELOOP:
+		return "jumps in a circle"
+	case errno == unix.EMLINK:
+		return "jumps too deep"
+	}
+	return ""
 }

@@ -1,0 +1,225 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nlproxy/nlproxy/dataplane/rules"
+)
+
+const (
+	// echoes is the largest number of rules in a transaction whose handles are
+	// asked for. Each echo takes up to a page of the receive buffer, and the
+	// kernel's time to write it: MEASURE.
+	echoes = 256
+	// What a reply takes of the receive buffer at most: a rule is echoed in a
+	// buffer of NLMSG_GOODSIZE (nf_tables_rule_notify), an error in a small
+	// one.
+	echoSize, errorSize = 8 << 10, 1 << 10
+	// enoughReplies limits the receive buffer: 16,000 errors tell enough.
+	enoughReplies = 16 << 20
+	// keptBatch is the largest buffer that is kept for the next transaction.
+	keptBatch = 1 << 20
+)
+
+// Apply commits ops, in their order, as one transaction of nf_tables, or
+// changes nothing; see Refused.Rest for the one exception. handles[i] is the
+// handle of the rule that ops[i] made, where ops[i] makes one and the kernel
+// told it, as it does for up to 256 rules; 0 elsewhere.
+//
+// Errors are *Refused, *Uncertain, or any other, after which nothing has
+// changed.
+func (c *Conn) Apply(ops []rules.Op) (handles []uint64, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(ops) == 0 {
+		return nil, nil
+	}
+	if refused := check(ops); refused != nil {
+		return nil, refused
+	}
+	handles, err = c.transact(ops)
+	var refused *Refused
+	if errors.As(err, &refused) && refused.onlyBusyChains() && !remade(ops, refused) {
+		return c.applySplit(ops, refused)
+	}
+	return handles, err
+}
+
+// applySplit commits ops without the deletions that were refused, then these.
+// Kernels before 6.2 hold a chain for referenced until the transaction that
+// removes its last reference is over.
+func (c *Conn) applySplit(ops []rules.Op, busy *Refused) ([]uint64, error) {
+	rest, deletions, at := split(ops, busy)
+	handles := make([]uint64, len(ops))
+	if len(rest) > 0 {
+		got, err := c.transact(rest)
+		if err != nil {
+			return nil, err
+		}
+		for i, h := range got {
+			handles[at[i]] = h
+		}
+	}
+	return handles, c.deleteChains(deletions)
+}
+
+// deleteChains deletes those of the chains that the kernel lets go. Something
+// has been committed before, so that no error may say otherwise.
+func (c *Conn) deleteChains(ops []rules.Op) error {
+	var kept Refused
+	for len(ops) > 0 {
+		_, err := c.transact(ops)
+		var refused *Refused
+		switch {
+		case err == nil:
+			ops = nil
+		case errors.As(err, &refused):
+			kept.Objects = append(kept.Objects, refused.Objects...)
+			ops, _, _ = split(ops, refused)
+		default:
+			return &Uncertain{Err: err}
+		}
+	}
+	if len(kept.Objects) == 0 {
+		return nil
+	}
+	kept.Rest = true
+	return &kept
+}
+
+// split divides ops into those not refused, whose places in ops are at, and
+// those refused.
+func split(ops []rules.Op, r *Refused) (rest, refused []rules.Op, at []int) {
+	for i, op := range ops {
+		if slices.ContainsFunc(r.Objects, func(o Refusal) bool { return o.op == i }) {
+			refused = append(refused, op)
+			continue
+		}
+		rest = append(rest, op)
+		at = append(at, i)
+	}
+	return rest, refused, at
+}
+
+// remade reports whether a chain that could not be deleted is made again later
+// in ops, so that its deletion cannot wait.
+func remade(ops []rules.Op, r *Refused) bool {
+	return slices.ContainsFunc(r.Objects, func(o Refusal) bool {
+		return slices.ContainsFunc(ops[o.op+1:], func(op rules.Op) bool {
+			return op.Verb == rules.AddChain && op.Place.Chain == o.Place.Chain
+		})
+	})
+}
+
+// transact sends ops as one transaction and says what came of it.
+func (c *Conn) transact(ops []rules.Op) ([]uint64, error) {
+	t := transaction{ops: ops, first: c.sequence + 1, handles: make([]uint64, len(ops))}
+	c.sequence += uint32(len(ops)) + 2
+	replies, made := len(ops)*errorSize, rulesMade(ops)
+	if made <= echoes {
+		replies += made * echoSize
+	}
+	c.growReceiveBuffer(min(replies, enoughReplies))
+	if err := c.sendBatch(ops, t.first, made <= echoes); err != nil {
+		return nil, fmt.Errorf("send transaction: %w", err)
+	}
+	t.lost = c.drain(t.read)
+	return t.outcome()
+}
+
+func (c *Conn) sendBatch(ops []rules.Op, first uint32, echo bool) error {
+	batch := encodeBatch(c.outgoing[:0], ops, first, echo)
+	if cap(batch) <= keptBatch {
+		c.outgoing = batch
+	}
+	if c.tap != nil {
+		c.tap(batch)
+	}
+	return c.send(batch)
+}
+
+func rulesMade(ops []rules.Op) (n int) {
+	for i := range ops {
+		if ops[i].Verb.MakesRule() {
+			n++
+		}
+	}
+	return n
+}
+
+// transaction is what is known of one that was sent.
+type transaction struct {
+	ops     []rules.Op
+	first   uint32
+	handles []uint64
+	// committed is set by proof: the ack, or an echo, which the kernel sends
+	// only while it commits.
+	committed bool
+	// failed is the kernel's answer to the transaction as a whole.
+	failed  verdict
+	refused []Refusal
+	// lost is why replies may be missing.
+	lost error
+}
+
+// read takes one reply.
+func (t *transaction) read(m message) {
+	i := m.sequence - t.first - 1
+	switch {
+	case m.kind == unix.NLMSG_ERROR && m.sequence == t.first:
+		t.failed = m.verdict()
+	case i >= uint32(len(t.ops)):
+	case m.kind == unix.NLMSG_ERROR:
+		t.readVerdict(int(i), m.verdict())
+	case m.kind == nfTables(unix.NFT_MSG_NEWRULE):
+		t.committed = true
+		t.handles[i] = number(attribute(m.body(), unix.NFTA_RULE_HANDLE))
+	}
+}
+
+func (t *transaction) readVerdict(i int, v verdict) {
+	if v.errno == 0 {
+		t.committed = true
+		return
+	}
+	t.refused = append(t.refused, refusal(i, &t.ops[i], v))
+}
+
+// outcome judges. An error of one message fails the transaction, whatever else
+// came; an ack beside the failure of the commit means nothing. The kernel
+// queues errors before acks and echoes before the ack, and the first reply
+// always finds room, so that ENOBUFS after an echo is a commit whose handles
+// are not all known.
+func (t *transaction) outcome() ([]uint64, error) {
+	switch {
+	case len(t.refused) > 0:
+		slices.SortFunc(t.refused, func(a, b Refusal) int { return a.op - b.op })
+		return nil, &Refused{Objects: t.refused, Incomplete: t.lost != nil}
+	case t.failed.errno != 0:
+		return nil, batchError(t.failed)
+	case t.committed:
+		return t.handles, nil
+	case t.lost != nil:
+		return nil, &Uncertain{Err: t.lost}
+	}
+	return nil, &Uncertain{Err: errors.New("the kernel did not answer")}
+}
+
+// batchError explains why the kernel did not take a transaction as a whole.
+func batchError(v verdict) error {
+	reason := v.detail
+	switch v.errno {
+	case unix.EPERM:
+		reason = "CAP_NET_ADMIN is missing"
+	case unix.EOPNOTSUPP, unix.EINVAL:
+		reason = "the kernel lacks nf_tables"
+	}
+	if reason == "" {
+		return fmt.Errorf("transaction refused: %w", v.errno)
+	}
+	return fmt.Errorf("transaction refused: %s: %w", reason, v.errno)
+}

@@ -1,0 +1,203 @@
+package kernel
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nlproxy/nlproxy/dataplane/model"
+	"github.com/nlproxy/nlproxy/dataplane/rules"
+)
+
+// attempts is how often a list is tried while others change the ruleset.
+const attempts = 10
+
+// List returns the chains of tables with their rules in order, as they were at
+// one moment. Tables that do not exist are absent. The error wraps
+// ErrInterrupted if the ruleset changed during each of ten attempts.
+func (c *Conn) List(tables []rules.Table) ([]rules.ListedChain, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var chains []rules.ListedChain
+	err := c.atOneMoment(func() (err error) {
+		chains, err = c.list(tables)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list tables: %w", err)
+	}
+	return chains, nil
+}
+
+// ListChain returns one chain with its rules in order, as they were at one
+// moment. If the chain or its table does not exist, errors.Is(err,
+// fs.ErrNotExist). ErrInterrupted as in List.
+func (c *Conn) ListChain(id rules.ChainID) (rules.ListedChain, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var chain rules.ListedChain
+	err := c.atOneMoment(func() (err error) {
+		chain, err = c.listChain(id)
+		return err
+	})
+	if err != nil {
+		return rules.ListedChain{}, fmt.Errorf("list chain %v: %w", id, err)
+	}
+	return chain, nil
+}
+
+// Generation returns the number that the kernel raises with every transaction
+// that anyone commits in this network namespace (NFT_MSG_GETGEN).
+func (c *Conn) Generation() (uint32, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.generation()
+}
+
+func (c *Conn) generation() (uint32, error) {
+	var id uint32
+	err := c.query(header{kind: nfTables(unix.NFT_MSG_GETGEN)}, nil, func(m message) {
+		id = uint32(number(attribute(m.body(), unix.NFTA_GEN_ID)))
+	})
+	if err != nil {
+		return 0, fmt.Errorf("get generation of the ruleset: %w", err)
+	}
+	return id, nil
+}
+
+// atOneMoment repeats list until the ruleset has not changed meanwhile. Each
+// dump alone says so by NLM_F_DUMP_INTR, all of them together by the
+// generation.
+func (c *Conn) atOneMoment(list func() error) error {
+	for range attempts {
+		before, err := c.generation()
+		if err != nil {
+			return err
+		}
+		if err = list(); errors.Is(err, ErrInterrupted) {
+			continue
+		}
+		after, changed := c.generation()
+		if changed != nil {
+			return changed
+		}
+		if after == before {
+			return err
+		}
+	}
+	return ErrInterrupted
+}
+
+func (c *Conn) list(tables []rules.Table) ([]rules.ListedChain, error) {
+	var all []rules.ListedChain
+	for _, family := range model.Families {
+		chains, err := c.chains(family, tables)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, chains...)
+	}
+	place := make(map[rules.ChainID]int, len(all))
+	for i := range all {
+		place[all[i].ID] = i
+	}
+	for _, t := range tables {
+		if err := c.rulesOf(t, all, place); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// chains lists a family's chains without rules, those of other tables left
+// out. Kernels do not filter them by table.
+func (c *Conn) chains(family model.Family, tables []rules.Table) ([]rules.ListedChain, error) {
+	var chains []rules.ListedChain
+	h := header{kind: nfTables(unix.NFT_MSG_GETCHAIN), flags: unix.NLM_F_DUMP, family: uint8(family)}
+	err := c.query(h, nil, func(m message) {
+		chain := readChain(m, family)
+		if slices.Contains(tables, chain.ID.Table) {
+			chains = append(chains, chain)
+		}
+	})
+	return chains, err
+}
+
+// rulesOf appends a table's rules to their chains in all, where place says
+// which is where.
+func (c *Conn) rulesOf(t rules.Table, all []rules.ListedChain, place map[rules.ChainID]int) error {
+	h := header{kind: nfTables(unix.NFT_MSG_GETRULE), flags: unix.NLM_F_DUMP, family: uint8(t.Family)}
+	in := &rules.ListedChain{} // the chain of the last rule: a chain's rules come together
+	return c.query(h, appendString(nil, unix.NFTA_RULE_TABLE, t.Name), func(m message) {
+		listed, chain := readRule(m)
+		if string(chain) != in.ID.Name {
+			i, ok := place[rules.ChainID{Table: t, Name: string(chain)}]
+			if !ok {
+				return // made since the chains were listed: this attempt will not count
+			}
+			in = &all[i]
+		}
+		in.Rules = append(in.Rules, listed)
+	})
+}
+
+func (c *Conn) listChain(id rules.ChainID) (rules.ListedChain, error) {
+	var chain rules.ListedChain
+	family := uint8(id.Table.Family)
+	name := appendString(nil, unix.NFTA_CHAIN_TABLE, id.Table.Name)
+	name = appendString(name, unix.NFTA_CHAIN_NAME, id.Name)
+	err := c.query(header{kind: nfTables(unix.NFT_MSG_GETCHAIN), family: family}, name, func(m message) {
+		chain = readChain(m, id.Table.Family)
+	})
+	if err != nil {
+		return chain, err
+	}
+	name = appendString(nil, unix.NFTA_RULE_TABLE, id.Table.Name)
+	name = appendString(name, unix.NFTA_RULE_CHAIN, id.Name)
+	h := header{kind: nfTables(unix.NFT_MSG_GETRULE), flags: unix.NLM_F_DUMP, family: family}
+	err = c.query(h, name, func(m message) {
+		listed, _ := readRule(m)
+		chain.Rules = append(chain.Rules, listed)
+	})
+	return chain, err
+}
+
+// readChain reads an NFT_MSG_NEWCHAIN.
+func readChain(m message, family model.Family) rules.ListedChain {
+	var chain rules.ListedChain
+	var hook rules.Hook
+	chain.ID.Table.Family = family
+	for kind, value := range attributes(m.body()) {
+		switch kind {
+		case unix.NFTA_CHAIN_TABLE:
+			chain.ID.Table.Name = string(text(value))
+		case unix.NFTA_CHAIN_NAME:
+			chain.ID.Name = string(text(value))
+		case unix.NFTA_CHAIN_TYPE:
+			hook.Type = string(text(value))
+		case unix.NFTA_CHAIN_HOOK:
+			hook.Number = uint32(number(attribute(value, unix.NFTA_HOOK_HOOKNUM)))
+			hook.Priority = int32(number(attribute(value, unix.NFTA_HOOK_PRIORITY)))
+			chain.Hook = &hook
+		}
+	}
+	return chain
+}
+
+// readRule reads an NFT_MSG_NEWRULE. chain is valid as long as m.
+func readRule(m message) (listed rules.Listed, chain []byte) {
+	for kind, value := range attributes(m.body()) {
+		switch kind {
+		case unix.NFTA_RULE_CHAIN:
+			chain = text(value)
+		case unix.NFTA_RULE_HANDLE:
+			listed.Handle = number(value)
+		case unix.NFTA_RULE_EXPRESSIONS:
+			listed.Exprs = bytes.Clone(value)
+		}
+	}
+	return listed, chain
+}
