@@ -25,7 +25,8 @@ func Destination(p netip.Prefix) []expr.Any {
 	return address(p, headerOf(p.Addr()).destination, expr.CmpOpEq)
 }
 
-// NotDestination tests that the destination address is not in p, as `! -d p`.
+// NotDestination tests that the destination address is not in p, as `! -d p`. A
+// prefix of length 0 leaves no address, and the test never succeeds.
 func NotDestination(p netip.Prefix) []expr.Any {
 	return address(p, headerOf(p.Addr()).destination, expr.CmpOpNeq)
 }
@@ -36,7 +37,8 @@ func Source(p netip.Prefix) []expr.Any {
 	return address(p, headerOf(p.Addr()).source, expr.CmpOpEq)
 }
 
-// NotSource tests that the source address is not in p, as `! -s p`.
+// NotSource tests that the source address is not in p, as `! -s p`. A prefix of
+// length 0 leaves no address, and the test never succeeds.
 func NotSource(p netip.Prefix) []expr.Any {
 	return address(p, headerOf(p.Addr()).source, expr.CmpOpNeq)
 }
@@ -45,7 +47,7 @@ func NotSource(p netip.Prefix) []expr.Any {
 // than p has, and needs a mask only if p ends within a byte.
 func address(p netip.Prefix, offset uint32, op expr.CmpOp) []expr.Any {
 	if p.Bits() == 0 {
-		return nil
+		return everyOr(op)
 	}
 	length := headerOf(p.Addr()).length
 	value := p.Masked().Addr().AsSlice()

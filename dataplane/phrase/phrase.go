@@ -32,18 +32,33 @@ func DestinationPort(port uint16) []expr.Any {
 
 // InInterface tests the name of the interface by which the packet came, as
 // `-i name`: at most 15 bytes. A name that ends in "+" stands for every name
-// that begins with what is before it.
+// that begins with what is before it; "+" alone needs no expression.
 func InInterface(name string) []expr.Any { return inInterface(name, expr.CmpOpEq) }
 
-// NotInInterface is the opposite of InInterface, as `! -i name`.
+// NotInInterface is the opposite of InInterface, as `! -i name`. For "+" it
+// never succeeds.
 func NotInInterface(name string) []expr.Any { return inInterface(name, expr.CmpOpNeq) }
 
 func inInterface(name string, op expr.CmpOp) []expr.Any {
 	prefix, ok := strings.CutSuffix(name, "+")
 	if !ok {
-		prefix = name + "\x00"
+		prefix += "\x00"
+	}
+	if prefix == "" {
+		return everyOr(op)
 	}
 	return []expr.Any{meta(expr.MetaKeyIIFNAME), compare(op, []byte(prefix))}
+}
+
+// everyOr is a comparison with something that all packets have: no expression
+// where they should, and where they should not, one that never succeeds. That
+// is iptables-nft's `! -i +`: no interface has a "/" in its name
+// (dev_valid_name in net/core/dev.c, Linux 6.18).
+func everyOr(op expr.CmpOp) []expr.Any {
+	if op == expr.CmpOpEq {
+		return nil
+	}
+	return []expr.Any{meta(expr.MetaKeyIIFNAME), compare(expr.CmpOpEq, []byte("INVAL/D\x00"))}
 }
 
 // Mark tests that all bits of mask are set in the packet's mark, as

@@ -59,7 +59,9 @@ type Listed struct {
 
 // ListedChain is one chain as the kernel lists it.
 type ListedChain struct {
-	ID    ChainID
-	Hook  *Hook
+	ID   ChainID
+	Hook *Hook
+	// Drops is true for a base chain whose policy is to drop.
+	Drops bool
 	Rules []Listed
 }
