@@ -55,20 +55,19 @@ func exprAt(list []byte, offset int) (expr []byte, index int) {
 	return nil, 0
 }
 
-// lacking reports whether the kernel says errno for what it does not know.
-func lacking(errno unix.Errno) bool {
-	return errno == unix.ENOENT || errno == unix.EOPNOTSUPP ||
-		errno == unix.EAFNOSUPPORT || errno == unix.EPROTONOSUPPORT
-}
+// lacking holds what the kernel says for what it does not know.
+var lacking = []unix.Errno{unix.ENOENT, unix.EOPNOTSUPP, unix.EAFNOSUPPORT, unix.EPROTONOSUPPORT}
 
-// feature returns the kernel module that op needs where the kernel lacks what
-// b points at, or "" if it is not for want of a module.
-func feature(op *rules.Op, b blame) string {
+// feature returns the kernel module for want of which op was refused with
+// errno because of b, or "" if there is another reason.
+func feature(op *rules.Op, errno unix.Errno, b blame) string {
 	family := op.Place.Chain.Table.Family
 	switch {
+	case !slices.Contains(lacking, errno):
+		return ""
 	case op.Verb == rules.AddTable:
 		return map[model.Family]string{model.IPv4: "nf_tables_ipv4", model.IPv6: "nf_tables_ipv6"}[family]
-	case op.Verb == rules.AddChain && op.Hook != nil && b.attribute != unix.NFTA_CHAIN_TABLE:
+	case op.Verb == rules.AddChain && op.Hook != nil && errno == unix.ENOENT && b.attribute != unix.NFTA_CHAIN_TABLE:
 		return "nft_chain_" + op.Hook.Type
 	case !op.Verb.MakesRule():
 		return ""

@@ -106,9 +106,7 @@ func (r *Refused) onlyBusyChains() bool {
 func refusal(i int, op *rules.Op, v verdict) Refusal {
 	r := Refusal{Place: op.Place, Verb: op.Verb, Errno: v.errno, Detail: v.detail, op: i}
 	b := blamed(op, v.offset)
-	if lacking(v.errno) {
-		r.Feature = feature(op, b)
-	}
+	r.Feature = feature(op, v.errno, b)
 	if r.Detail == "" && r.Feature == "" {
 		r.Detail = explain(op, v.errno, b)
 	}
@@ -131,12 +129,12 @@ func explain(op *rules.Op, errno unix.Errno, b blame) string {
 		return fmt.Sprintf("the rule with handle %d does not exist", op.Handle)
 	case errno == unix.EEXIST && op.Verb == rules.AddChain:
 		return "the chain exists with another type, hook or priority"
+	case errno == unix.EOPNOTSUPP && op.Verb == rules.AddChain:
+		return "the chain exists with another hook or priority, or its type does not go with them"
 	case errno == unix.EBUSY && op.Verb == rules.DeleteChain:
 		return "the chain is in use"
-	case errno == unix.ELOOP:
-		return "jumps in a circle"
-	case errno == unix.EMLINK:
-		return "jumps too deep"
+	case errno == unix.EMLINK, errno == unix.ELOOP:
+		return "jumps in a circle, or too deep"
 	}
 	return ""
 }

@@ -1,5 +1,7 @@
 package rules
 
+import "fmt"
+
 // Verb is what an Op does.
 type Verb uint8
 
@@ -30,7 +32,12 @@ var verbs = [...]string{"add table", "add chain", "prepend", "append", "insert b
 	"insert after", "replace", "delete", "flush", "delete chain"}
 
 // String returns the verb in words.
-func (v Verb) String() string { return verbs[v] }
+func (v Verb) String() string {
+	if int(v) >= len(verbs) {
+		return fmt.Sprintf("verb %d", uint8(v))
+	}
+	return verbs[v]
+}
 
 // MakesRule reports whether the operation puts a rule into the kernel, which
 // then has a handle.

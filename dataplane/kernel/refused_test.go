@@ -1,0 +1,147 @@
+package kernel_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+
+	"github.com/nlproxy/nlproxy/dataplane/model"
+	"github.com/nlproxy/nlproxy/dataplane/rules"
+)
+
+func TestEveryRefusedObjectIsNamedAndTheNextCallIsClean(t *testing.T) {
+	n := newNode(t)
+	n.apply(made(web, web6)...)
+	bad := put(rules.Append, web6, jump("NOWHERE"))
+	bad.Place.Owner, bad.Place.Index = "default/api", 2
+	_, err := n.Apply([]rules.Op{
+		put(rules.Append, web, mark(1)),
+		put(rules.Append, web, encoded(match("nonesuch"))),
+		bad,
+		put(rules.Append, web, mark(2)),
+		at(on(rules.Delete, web), 4711),
+		put(rules.Append, web, mark(3)),
+	})
+	wantLines(t, err,
+		"default/web: ip nat WEB rule 1: append: the kernel lacks xt_nonesuch (no such file or directory)",
+		"default/api: ip6 nat WEB rule 3: append: chain NOWHERE, to which it jumps, does not exist (no such file or directory)",
+		"default/web: ip nat WEB: delete: the rule with handle 4711 does not exist (no such file or directory)")
+	if r := refused(t, err); r.Incomplete || r.Rest || r.Objects[1].Place != bad.Place {
+		t.Errorf("%+v", r)
+	}
+	if _, err := n.Generation(); err != nil {
+		t.Errorf("the following call: %v", err)
+	}
+	n.apply(put(rules.Append, web, mark(1)))
+	n.wantMarks(web, 1)
+}
+
+func TestLastOperationRefused(t *testing.T) {
+	n := newNode(t)
+	n.apply(made(web)...)
+	_, err := n.Apply([]rules.Op{put(rules.Append, web, mark(1)), put(rules.Append, web, jump("NOWHERE"))})
+	if r := refused(t, err); len(r.Objects) != 1 || r.Objects[0].Verb != rules.Append {
+		t.Errorf("%+v, want the last operation alone", r)
+	}
+	n.wantMarks(web)
+}
+
+func TestReasonIsInWords(t *testing.T) {
+	hooked := func(name string, h rules.Hook) rules.Op {
+		op := on(rules.AddChain, chainID(model.IPv4, "nat", name))
+		op.Hook = &h
+		return op
+	}
+	noTable := chainID(model.IPv4, "absent", "WEB")
+	tests := map[string]struct {
+		op   rules.Op
+		want string
+	}{
+		"unknown match among others": {
+			put(rules.Append, web, append(mark(1), encoded(comment("x"), match("nonesuch"), &expr.Counter{})...)),
+			"default/web: ip nat WEB rule 1: append: the kernel lacks xt_nonesuch (no such file or directory)",
+		},
+		"unknown target": {
+			put(rules.Append, web, encoded(&expr.Target{Name: "NONESUCH", Info: match("").(*expr.Match).Info})),
+			"default/web: ip nat WEB rule 1: append: the kernel lacks xt_NONESUCH (no such file or directory)",
+		},
+		"match that does not accept the rule": {
+			put(rules.Append, web, tcpMatch()),
+			"default/web: ip nat WEB rule 1: append: expression 1 (match tcp) is not accepted (invalid argument)",
+		},
+		"unknown set": {
+			put(rules.Append, web, encoded(&expr.Meta{Key: expr.MetaKeyMARK, Register: 1}, &expr.Lookup{SourceRegister: 1, SetName: "nonesuch"})),
+			"default/web: ip nat WEB rule 1: append: set nonesuch does not exist (no such file or directory)",
+		},
+		"loop": {
+			put(rules.Append, web, jump("WEB")),
+			"default/web: ip nat WEB rule 1: append: jumps in a circle, or too deep (too many links)",
+		},
+		"rule in an absent chain": {
+			put(rules.Append, chainID(model.IPv4, "nat", "ABSENT"), mark(1)),
+			"default/web: ip nat ABSENT rule 1: append: the chain does not exist (no such file or directory)",
+		},
+		"flush of an absent chain": {
+			on(rules.Flush, chainID(model.IPv4, "nat", "ABSENT")),
+			"default/web: ip nat ABSENT: flush: the chain does not exist (no such file or directory)",
+		},
+		"absent chain deleted": {
+			on(rules.DeleteChain, chainID(model.IPv4, "nat", "ABSENT")),
+			"default/web: ip nat ABSENT: delete chain: the chain does not exist (no such file or directory)",
+		},
+		"chain in an absent table": {
+			on(rules.AddChain, noTable),
+			"default/web: ip absent WEB: add chain: the table does not exist (no such file or directory)",
+		},
+		"rule beside an absent one": {
+			at(put(rules.InsertAfter, web, mark(1)), 4711),
+			"default/web: ip nat WEB rule 1: insert after: the rule with handle 4711 does not exist (no such file or directory)",
+		},
+		"absent rule replaced": {
+			at(put(rules.Replace, web, mark(1)), 4711),
+			"default/web: ip nat WEB rule 1: replace: the rule with handle 4711 does not exist (no such file or directory)",
+		},
+		"base chain of another type": {
+			hooked("INPUT", rules.Hook{Type: "filter", Number: unix.NF_INET_LOCAL_IN, Priority: 100}),
+			"default/web: ip nat INPUT: add chain: the chain exists with another type, hook or priority (file exists)",
+		},
+		"base chain of another priority": {
+			hooked("INPUT", rules.Hook{Type: "nat", Number: unix.NF_INET_LOCAL_IN, Priority: 99}),
+			"default/web: ip nat INPUT: add chain: the chain exists with another hook or priority, or its type does not go with them (operation not supported)",
+		},
+		"chain that became a base chain": {
+			hooked("WEB", rules.Hook{Type: "nat", Number: unix.NF_INET_LOCAL_IN}),
+			"default/web: ip nat WEB: add chain: the chain exists with another type, hook or priority (file exists)",
+		},
+		"unknown type of chain": {
+			hooked("BASE", rules.Hook{Type: "nonesuch"}),
+			"default/web: ip nat BASE: add chain: the kernel lacks nft_chain_nonesuch (no such file or directory)",
+		},
+		"unknown verb": {
+			on(rules.Verb(99), web),
+			"default/web: ip nat WEB: verb 99: no such verb (invalid argument)",
+		},
+	}
+	n := newNode(t)
+	n.apply(made(web)...)
+	input := hooked("INPUT", rules.Hook{Type: "nat", Number: unix.NF_INET_LOCAL_IN, Priority: 100})
+	n.apply(input, put(rules.Append, input.Place.Chain, jump("WEB")))
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := n.Apply([]rules.Op{test.op})
+			if err == nil {
+				t.Fatalf("applied, want %s", test.want)
+			}
+			wantLines(t, err, test.want)
+		})
+	}
+}
+
+func TestErrnoIsReachable(t *testing.T) {
+	n := newNode(t)
+	if _, err := n.Apply([]rules.Op{put(rules.Append, web, mark(1))}); !errors.Is(err, unix.ENOENT) {
+		t.Errorf("%v, want ENOENT", err)
+	}
+}
