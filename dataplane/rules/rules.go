@@ -1,7 +1,9 @@
 package rules
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/google/nftables/expr"
 	"github.com/nlproxy/nlproxy/dataplane/model"
@@ -29,6 +31,13 @@ type ChainID struct {
 
 // String returns for instance "ip nat KUBE-SERVICES".
 func (c ChainID) String() string { return c.Table.String() + " " + c.Name }
+
+func (c ChainID) compare(o ChainID) int {
+	return cmp.Or(
+		cmp.Compare(c.Table.Family, o.Table.Family),
+		strings.Compare(c.Table.Name, o.Table.Name),
+		strings.Compare(c.Name, o.Name))
+}
 
 // Kind says who owns a chain and how its rules are ordered.
 type Kind uint8
@@ -87,6 +96,9 @@ type Block struct {
 // Part is all that one owner wants, leaves first: a block comes after those
 // whose chains its rules jump to, unless these belong to Frame.
 type Part struct {
+	// Family is that of all blocks; what the owner has in the other family is
+	// another part.
+	Family model.Family
 	// Owner is the service, as "namespace/name", or Frame.
 	Owner  string
 	Blocks []Block

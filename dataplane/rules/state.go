@@ -1,0 +1,169 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"maps"
+
+	"github.com/google/nftables/expr"
+	"github.com/nlproxy/nlproxy/dataplane/model"
+)
+
+// ErrDrift says that the kernel does not hold what State remembers: somebody
+// else changed rules of ours. The State is to be made anew.
+var ErrDrift = errors.New("rules differ from those that were written")
+
+// State is what the kernel holds of ours: for each rule a checksum of its
+// identity and its handle, not its bytes. It changes by Commit after a
+// transaction, and by nothing else.
+type State struct {
+	seed   maphash.Seed
+	tables map[Table]struct{}
+	chains map[ChainID]*held
+	// owners lists the chains in which an owner has rules, Lent ones excepted.
+	owners map[party][]ChainID
+	// counts are the rules of ours per table.
+	counts map[Table]int
+}
+
+// party is an owner in one family.
+type party struct {
+	family model.Family
+	owner  string
+}
+
+// held is one chain that exists.
+type held struct {
+	kind Kind
+	// rules of a Private chain in order. Of another chain those that a listing
+	// showed and no owner has claimed yet, of a Lent one also those of others.
+	rules []entry
+	// blocks of a Shared or Lent chain by owner.
+	blocks map[string][]entry
+	// claimed says that the owner of a Private chain is known.
+	claimed bool
+	owner   string
+}
+
+// entry is one rule: its checksum, and its handle or 0 if that is not known.
+type entry struct {
+	sum    uint64
+	handle uint64
+	// ours marks a rule of a Lent chain that jumps to a chain of ours.
+	ours bool
+}
+
+// Classify tells the kind of a chain of ours; false for a chain that is none
+// of our business.
+type Classify func(ChainID) (Kind, bool)
+
+// NewState makes the State of a kernel that was listed. Chains that classify
+// does not know are left out.
+func NewState(chains []ListedChain, classify Classify) *State {
+	s := &State{
+		seed:   maphash.MakeSeed(),
+		tables: map[Table]struct{}{},
+		chains: map[ChainID]*held{},
+		owners: map[party][]ChainID{},
+		counts: map[Table]int{},
+	}
+	for _, c := range chains {
+		s.tables[c.ID.Table] = struct{}{}
+		kind, ok := classify(c.ID)
+		if !ok {
+			continue
+		}
+		h := &held{kind: kind}
+		for _, r := range c.Rules {
+			e := entry{sum: s.sum(r.Exprs), handle: r.Handle}
+			if kind == Lent {
+				e.ours = jumpsToOurs(c.ID.Table, r.Exprs, classify)
+			}
+			h.rules = append(h.rules, e)
+		}
+		s.chains[c.ID] = h
+		if kind != Lent {
+			s.counts[c.ID.Table] += len(h.rules)
+		}
+	}
+	return s
+}
+
+// sum is the checksum of a rule's identity. One that cannot be read equals no
+// rule of ours, so that it is replaced.
+func (s *State) sum(exprs []byte) uint64 {
+	canonical, err := Canonical(nil, exprs)
+	if err != nil {
+		canonical = exprs
+	}
+	return maphash.Bytes(s.seed, canonical)
+}
+
+// jumpsToOurs reports whether a rule jumps to a chain that is ours as a whole.
+// A rule that cannot be read is not ours.
+func jumpsToOurs(t Table, exprs []byte, classify Classify) bool {
+	decoded, err := Decode(t.Family, exprs)
+	if err != nil {
+		return false
+	}
+	for _, e := range decoded {
+		if v, ok := e.(*expr.Verdict); ok && v.Chain != "" {
+			kind, ours := classify(ChainID{t, v.Chain})
+			return ours && kind != Lent
+		}
+	}
+	return false
+}
+
+// learn fills in the handles of a chain from a listing of it, which must show
+// the rules that State remembers.
+func (s *State) learn(h *held, c ListedChain) error {
+	unseen := map[uint64][]*entry{}
+	for _, run := range h.runs() {
+		for i := range run {
+			unseen[run[i].sum] = append(unseen[run[i].sum], &run[i])
+		}
+	}
+	for _, r := range c.Rules {
+		sum := s.sum(r.Exprs)
+		if same := unseen[sum]; len(same) > 0 {
+			same[0].handle = r.Handle
+			unseen[sum] = same[1:]
+		}
+	}
+	for _, missing := range unseen {
+		if len(missing) > 0 {
+			return fmt.Errorf("%s: %w", c.ID, ErrDrift)
+		}
+	}
+	return nil
+}
+
+// runs yields all entries of the chain, as slices that may be written to.
+func (h *held) runs() [][]entry {
+	all := [][]entry{h.rules}
+	for _, b := range h.blocks {
+		all = append(all, b)
+	}
+	return all
+}
+
+// Sentinels are the chains that everything of ours passes through and that are
+// short enough to be listed often.
+func (s *State) Sentinels() []ChainID {
+	var ids []ChainID
+	for id, h := range s.chains {
+		if h.kind == Lent || h.kind == Private && h.claimed && h.owner == Frame {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// Verify compares a listing with what State remembers of the chain. It returns
+// ErrDrift if a rule is missing.
+func (s *State) Verify(c ListedChain) error { return s.learn(s.chains[c.ID], c) }
+
+// Rules returns the number of rules of ours per table.
+func (s *State) Rules() map[Table]int { return maps.Clone(s.counts) }
