@@ -1,0 +1,30 @@
+package dataplane
+
+import (
+	"fmt"
+
+	"github.com/nlproxy/nlproxy/dataplane/iptables"
+	"github.com/nlproxy/nlproxy/dataplane/rules"
+)
+
+// Cleanup removes all chains of ours and of a kube-proxy in iptables mode, and
+// every jump to them from a base chain, in one transaction. KUBE-FIREWALL,
+// which the kubelet uses too, and what else others own stays. It returns how
+// many operations that took; 0 if there was nothing.
+func Cleanup(r Reader, w Writer) (int, error) {
+	chains, err := r.List(iptables.Tables())
+	if err != nil {
+		return 0, fmt.Errorf("list rules: %w", err)
+	}
+	var ops []rules.Op
+	for _, e := range rules.NewState(chains, iptables.Classify).Remove() {
+		ops = append(ops, e.Ops...)
+	}
+	if len(ops) == 0 {
+		return 0, nil
+	}
+	if _, err := w.Apply(ops); err != nil {
+		return 0, fmt.Errorf("remove rules: %w", err)
+	}
+	return len(ops), nil
+}

@@ -1,0 +1,150 @@
+package dataplane
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/nlproxy/nlproxy/dataplane/model"
+	"github.com/nlproxy/nlproxy/dataplane/plan"
+	"github.com/nlproxy/nlproxy/dataplane/rules"
+	"go.uber.org/zap"
+)
+
+// Dataplane is one node's rules. Its methods may be called from any goroutine
+// and are carried out one at a time.
+type Dataplane struct {
+	opts Options
+
+	mu       sync.Mutex
+	planners map[model.Family]*plan.Planner
+	// state is what the kernel holds; nil when that is not known.
+	state *rules.State
+	// generation is that of the ruleset after our last transaction.
+	generation uint32
+	// owed are the services whose last change did not reach the kernel.
+	owed  map[model.Name]struct{}
+	aside asides
+	// stuck are chains that we cannot delete since rules of others use them.
+	stuck map[rules.ChainID]struct{}
+	// missing are the families that this kernel does not have.
+	missing map[model.Family]error
+	// localnet says that RouteLocalnet has been done.
+	localnet bool
+}
+
+// New returns a Dataplane that has not looked at the kernel yet.
+func New(o Options) (*Dataplane, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	o = o.withDefaults()
+	d := &Dataplane{
+		opts:     o,
+		planners: map[model.Family]*plan.Planner{},
+		owed:     map[model.Name]struct{}{},
+		aside:    asides{byName: map[model.Name]*Aside{}, retry: o.RetryAside},
+		stuck:    map[rules.ChainID]struct{}{},
+		missing:  map[model.Family]error{},
+	}
+	for _, f := range model.Families {
+		d.planners[f] = plan.New(f, o.Plan)
+	}
+	return d, nil
+}
+
+// Set makes the kernel agree with s. After an error it may be called again
+// with the same or a newer snapshot of the same source; what was not done is
+// remembered. It ends early, between transactions, when ctx is done.
+func (d *Dataplane) Set(ctx context.Context, s model.Snapshot) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	report := Report{Services: s.Services.Len()}
+	start := time.Now()
+	report.Err = d.set(ctx, s, &report)
+	report.Duration = time.Since(start)
+	report.Aside = d.aside.list()
+	if d.state != nil {
+		report.Rules = d.state.Rules()
+	}
+	d.log(report)
+	if d.opts.Observer != nil {
+		d.opts.Observer(report)
+	}
+	return report.Err
+}
+
+func (d *Dataplane) set(ctx context.Context, s model.Snapshot, report *Report) error {
+	d.owe(s)
+	d.verify()
+	s.Changed = d.owed
+	if err := d.program(ctx, s, report); err != nil {
+		return err
+	}
+	d.owed = map[model.Name]struct{}{}
+	d.retryAside(ctx, s, report)
+	d.openLocalhost(s.Node)
+	return nil
+}
+
+// owe adds what s changed to what is to be done. What was set aside is worth
+// another try when it has changed.
+func (d *Dataplane) owe(s model.Snapshot) {
+	if s.Changed == nil {
+		for svc := range s.Services.All() {
+			d.owed[svc.Name] = struct{}{}
+		}
+		d.state = nil
+		return
+	}
+	for name := range s.Changed {
+		d.owed[name] = struct{}{}
+		d.aside.forgive(name)
+	}
+}
+
+func (d *Dataplane) plan(s model.Snapshot, report *Report) []plan.Plan {
+	var plans []plan.Plan
+	report.Planned, report.Conflicts = 0, nil
+	for _, f := range model.Families {
+		build := d.planners[f].Build
+		if report.Full {
+			build = d.planners[f].BuildAll
+		}
+		p := build(s)
+		plans = append(plans, p)
+		report.Planned = max(report.Planned, len(p.Services))
+		report.Conflicts = append(report.Conflicts, p.Conflicts...)
+	}
+	return plans
+}
+
+// openLocalhost has packets from 127.0.0.0/8 routed, once the rule that guards
+// them is there. A node where that cannot be set serves all the rest.
+func (d *Dataplane) openLocalhost(node model.Node) {
+	if d.localnet || d.opts.RouteLocalnet == nil || !d.opts.Plan.NeedsRouteLocalnet(node) {
+		return
+	}
+	d.localnet = true
+	if err := d.opts.RouteLocalnet(); err != nil {
+		d.opts.Logger.Warn("node ports on 127.0.0.0/8 will not work", zap.Error(err))
+	}
+}
+
+func (d *Dataplane) log(r Report) {
+	fields := []zap.Field{
+		zap.Int("services", r.Services), zap.Int("planned", r.Planned), zap.Bool("full", r.Full),
+		zap.Int("transactions", r.Transactions), zap.Int("operations", r.Operations),
+		zap.Int("bytes", r.Bytes), zap.Int("aside", len(r.Aside)),
+		zap.Duration("kernel", r.Kernel), zap.Duration("elapsed", r.Duration),
+	}
+	for _, c := range r.Conflicts {
+		d.opts.Logger.Warn("two services claim a frontend",
+			zap.Stringer("winner", c.Winner), zap.Stringer("loser", c.Loser),
+			zap.Stringer("kind", c.Frontend.Kind), zap.Stringer("address", c.Frontend.Addr),
+			zap.Uint16("port", c.Frontend.Port), zap.Stringer("protocol", c.Protocol))
+	}
+	if r.Err == nil {
+		d.opts.Logger.Info("synchronised", fields...)
+	}
+}

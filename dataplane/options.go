@@ -1,0 +1,130 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nlproxy/nlproxy/dataplane/model"
+	"github.com/nlproxy/nlproxy/dataplane/plan"
+	"github.com/nlproxy/nlproxy/dataplane/rules"
+	"go.uber.org/zap"
+)
+
+// Writer commits transactions; kernel.Conn is one. Its errors are those of
+// kernel.Conn.
+type Writer interface {
+	Apply(ops []rules.Op) (handles []uint64, err error)
+}
+
+// Reader lists what there is; kernel.Conn is one.
+type Reader interface {
+	List(tables []rules.Table) ([]rules.ListedChain, error)
+	ListChain(rules.ChainID) (rules.ListedChain, error)
+	Generation() (uint32, error)
+}
+
+// Options configures a Dataplane.
+type Options struct {
+	// Reader and Writer are the kernel. Both are required.
+	Reader Reader
+	Writer Writer
+
+	// Plan holds the settings that decisions depend on.
+	Plan plan.Options
+
+	// Primary is the family without which a node cannot serve. A kernel that
+	// lacks the other one costs only that. 0 means IPv4.
+	Primary model.Family
+
+	// RouteLocalnet, if set, is called when node ports are to be served on
+	// 127.0.0.0/8, after the rule that guards it is in place. It has to set
+	// net.ipv4.conf.all.route_localnet.
+	RouteLocalnet func() error
+
+	// RetryAside is how long a service that the kernel refused is left alone;
+	// the time doubles at each failure, up to 16 times that. 0 means a minute.
+	RetryAside time.Duration
+
+	// TransactionBytes is the size from which changes go in several
+	// transactions. 0 means 8 MiB.
+	TransactionBytes int
+
+	// Logger is told of each synchronisation and of what was set aside; nil
+	// for none.
+	Logger *zap.Logger
+
+	// Observer, if set, is called with each Report.
+	Observer func(Report)
+}
+
+const (
+	defaultRetryAside       = time.Minute
+	maxRetryFactor          = 16
+	defaultTransactionBytes = 8 << 20
+)
+
+// Validate names the first field that cannot be used.
+func (o Options) Validate() error {
+	switch {
+	case o.Reader == nil:
+		return errors.New("dataplane: Reader is missing")
+	case o.Writer == nil:
+		return errors.New("dataplane: Writer is missing")
+	case o.RetryAside < 0:
+		return fmt.Errorf("dataplane: RetryAside %v is negative", o.RetryAside)
+	case o.TransactionBytes < 0:
+		return fmt.Errorf("dataplane: TransactionBytes %d is negative", o.TransactionBytes)
+	case o.Primary != 0 && o.Primary != model.IPv4 && o.Primary != model.IPv6:
+		return fmt.Errorf("dataplane: Primary is %v", o.Primary)
+	}
+	if err := o.Plan.Validate(); err != nil {
+		return fmt.Errorf("dataplane: Plan.%w", err)
+	}
+	return nil
+}
+
+func (o Options) withDefaults() Options {
+	if o.Primary == 0 {
+		o.Primary = model.IPv4
+	}
+	if o.RetryAside == 0 {
+		o.RetryAside = defaultRetryAside
+	}
+	if o.TransactionBytes == 0 {
+		o.TransactionBytes = defaultTransactionBytes
+	}
+	if o.Logger == nil {
+		o.Logger = zap.NewNop()
+	}
+	return o
+}
+
+// Report says what one Set did.
+type Report struct {
+	// Services is how many exist, Planned for how many decisions were made.
+	Services, Planned int
+	// Full says that the kernel was listed and everything compared.
+	Full bool
+	// Transactions and Operations that were committed, and their size in bytes.
+	Transactions, Operations, Bytes int
+	// Duration of the whole, and of it the time spent waiting for the kernel.
+	Duration, Kernel time.Duration
+	// Rules is how many rules of ours there are in each table.
+	Rules map[rules.Table]int
+	// Aside are the services that the kernel refuses.
+	Aside []Aside
+	// Conflicts are frontends that two services claim, as far as they were
+	// planned now.
+	Conflicts []plan.Conflict
+	// Err is what Set returned.
+	Err error
+}
+
+// Aside is a service that the kernel refuses.
+type Aside struct {
+	Service model.Name
+	Err     error
+	// Since when, and not before when it is tried again.
+	Since, Retry time.Time
+}

@@ -1,0 +1,155 @@
+package dataplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/nlproxy/nlproxy/dataplane/iptables"
+	"github.com/nlproxy/nlproxy/dataplane/kernel"
+	"github.com/nlproxy/nlproxy/dataplane/model"
+	"github.com/nlproxy/nlproxy/dataplane/plan"
+	"github.com/nlproxy/nlproxy/dataplane/rules"
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+)
+
+// attempts is how often rules are listed and compared anew in one Set because
+// somebody else changes them meanwhile.
+const attempts = 3
+
+// program makes the kernel agree with the plans of s. Each time that the kernel
+// refuses something, that is set aside and the rest written again.
+func (d *Dataplane) program(ctx context.Context, s model.Snapshot, report *Report) error {
+	for drifts := 0; ; {
+		if err := d.look(report); err != nil {
+			return err
+		}
+		err := d.write(ctx, d.plan(s, report), report.Full, d.aside.has, report)
+		var no *kernel.Refused
+		switch {
+		case err == nil:
+			return nil
+		case drifted(err) && drifts < attempts:
+			drifts++
+			d.opts.Logger.Warn("somebody else changed rules of ours", zap.Error(err))
+		case errors.As(err, &no):
+			if err := d.setAside(no); err != nil {
+				return err
+			}
+		default:
+			return fmt.Errorf("write rules: %w", err)
+		}
+	}
+}
+
+// write commits the difference between plans and the kernel, the services that
+// skip names left out. With full, plans are all that there is to be. After an
+// error the state is forgotten, unless it is certain that nothing was changed.
+func (d *Dataplane) write(ctx context.Context, plans []plan.Plan, full bool, skip func(model.Name) bool, report *Report) error {
+	round := d.state.Round(full, d.opts.Reader.ListChain)
+	send := newSender(ctx, d.opts, d.state, report)
+	for _, p := range plans {
+		if d.missing[p.Family] != nil {
+			continue
+		}
+		for part := range iptables.Encode(p) {
+			if !skip(nameOf(part.Owner)) {
+				send.add(round.Add(part))
+			}
+		}
+	}
+	send.add(round.Finish())
+	err := send.flush()
+	d.generation += uint32(send.committed)
+	if err == nil {
+		err = round.Err()
+	}
+	return d.settle(err, full || send.committed > 0)
+}
+
+// settle forgets what a failed write left uncertain. Chains that could not be
+// deleted, since somebody else's rules jump to them, are left to them, empty.
+func (d *Dataplane) settle(err error, touched bool) error {
+	var no *kernel.Refused
+	refused := errors.As(err, &no)
+	if err != nil && (touched || !refused || no.Rest) {
+		d.state = nil
+	}
+	if !refused || !no.Rest {
+		return err
+	}
+	for _, o := range no.Objects {
+		d.stuck[o.Place.Chain] = struct{}{}
+	}
+	d.opts.Logger.Warn("chains are not needed any more but in use by others", zap.Error(no))
+	return nil
+}
+
+// drifted reports whether a write failed because the kernel did not hold what
+// it was believed to hold.
+func drifted(err error) bool {
+	var no *kernel.Refused
+	if !errors.As(err, &no) {
+		return errors.Is(err, rules.ErrDrift) || errors.Is(err, fs.ErrNotExist)
+	}
+	for _, o := range no.Objects {
+		if o.Errno == unix.ENOENT && o.Feature == "" && refersToOld(o.Verb) {
+			return true
+		}
+	}
+	return false
+}
+
+func refersToOld(v rules.Verb) bool {
+	return v != rules.AddTable && v != rules.AddChain && v != rules.Prepend && v != rules.Append
+}
+
+// setAside notes which family or services the kernel refuses. What no service
+// owns in the primary family cannot be done without, and is an error.
+func (d *Dataplane) setAside(no *kernel.Refused) error {
+	for _, o := range no.Objects {
+		f := o.Place.Chain.Table.Family
+		switch {
+		case o.Place.Owner != rules.Frame || d.missing[f] != nil:
+		case f == d.opts.Primary:
+			return fmt.Errorf("write rules: %w", no)
+		default:
+			d.missing[f] = no
+			d.opts.Logger.Warn("this kernel does not serve a family",
+				zap.Stringer("family", f), zap.Stringer("object", o))
+		}
+	}
+	for _, o := range no.Objects {
+		if d.missing[o.Place.Chain.Table.Family] == nil {
+			d.opts.Logger.Error("the kernel refuses a service, which is set aside", zap.Stringer("object", o))
+			d.aside.add(nameOf(o.Place.Owner), errors.New(o.String()))
+		}
+	}
+	return nil
+}
+
+func nameOf(owner string) model.Name {
+	namespace, name, _ := strings.Cut(owner, "/")
+	return model.Name{Namespace: namespace, Name: name}
+}
+
+// retryAside tries each service whose time has come, alone, so that a refusal
+// costs nobody else.
+func (d *Dataplane) retryAside(ctx context.Context, s model.Snapshot, report *Report) {
+	for _, name := range d.aside.due() {
+		if d.state == nil || ctx.Err() != nil {
+			return
+		}
+		others := func(n model.Name) bool { return n != name && d.aside.has(n) }
+		s.Changed = map[model.Name]struct{}{name: {}}
+		if err := d.write(ctx, d.plan(s, report), false, others, report); err != nil {
+			d.aside.add(name, err)
+			continue
+		}
+		d.aside.forgive(name)
+		d.opts.Logger.Info("the kernel takes a service that was set aside", zap.Stringer("service", name))
+	}
+}

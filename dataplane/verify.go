@@ -1,0 +1,60 @@
+package dataplane
+
+import (
+	"fmt"
+
+	"github.com/nlproxy/nlproxy/dataplane/iptables"
+	"github.com/nlproxy/nlproxy/dataplane/rules"
+	"go.uber.org/zap"
+)
+
+// look lists the kernel's rules if they are not known.
+func (d *Dataplane) look(report *Report) error {
+	if d.state != nil {
+		return nil
+	}
+	report.Full = true
+	generation, err := d.opts.Reader.Generation()
+	if err != nil {
+		return fmt.Errorf("read the ruleset's generation: %w", err)
+	}
+	chains, err := d.opts.Reader.List(iptables.Tables())
+	if err != nil {
+		return fmt.Errorf("list rules: %w", err)
+	}
+	d.generation = generation
+	d.state = rules.NewState(chains, d.classify)
+	return nil
+}
+
+func (d *Dataplane) classify(id rules.ChainID) (rules.Kind, bool) {
+	if _, stuck := d.stuck[id]; stuck {
+		return 0, false
+	}
+	return iptables.Classify(id)
+}
+
+// verify looks whether everything still passes through our chains if somebody
+// else has changed the ruleset since our last transaction: a firewall that was
+// reloaded may have taken our rules with it.
+func (d *Dataplane) verify() {
+	if d.state == nil {
+		return
+	}
+	generation, err := d.opts.Reader.Generation()
+	if err != nil || generation == d.generation {
+		return
+	}
+	for _, id := range d.state.Sentinels() {
+		listed, err := d.opts.Reader.ListChain(id)
+		if err == nil {
+			err = d.state.Verify(listed)
+		}
+		if err != nil {
+			d.opts.Logger.Warn("rules of ours are gone", zap.Stringer("chain", id), zap.Error(err))
+			d.state = nil
+			return
+		}
+	}
+	d.generation = generation
+}
