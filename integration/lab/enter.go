@@ -28,12 +28,30 @@ const marker = "NLPROXY_LAB"
 // again with the same arguments, input and output, passes signals on and
 // returns its exit code: run is called in the second process only, and what
 // the program does before Enter is done twice. Where user namespaces are
-// forbidden, root goes without one.
+// forbidden, root keeps its own.
 //
 // In the second process /sys and /proc/sys/net show the new network namespace.
 func Enter(run func() int) (code int, err error) {
+	return enter(run, withUser, withoutUser)
+}
+
+// EnterAsRoot is Enter, but leaves root its own user namespace, and with it
+// the rights that no other has: SO_SNDBUFFORCE, which a transaction larger
+// than /proc/sys/net/core/wmem_max needs, is one (sk_setsockopt asks for
+// capable(CAP_NET_ADMIN), net/core/sock.c, Linux 6.18).
+func EnterAsRoot(run func() int) (code int, err error) {
+	return enter(run, withoutUser, withUser)
+}
+
+// The namespaces that enter makes.
+const (
+	withoutUser = syscall.CLONE_NEWNET | syscall.CLONE_NEWNS
+	withUser    = withoutUser | syscall.CLONE_NEWUSER
+)
+
+func enter(run func() int, first, second uintptr) (code int, err error) {
 	if os.Getenv(marker) == "" {
-		return again(os.Args[1:])
+		return again(first, second)
 	}
 	if err := errors.Join(os.Unsetenv(marker), settle()); err != nil {
 		return 1, fmt.Errorf("set up private namespaces: %w", err)
@@ -41,15 +59,16 @@ func Enter(run func() int) (code int, err error) {
 	return run(), nil
 }
 
-// again runs this program with args in new namespaces until it ends.
-func again(args []string) (int, error) {
+// again runs this program in new namespaces, the second kind where the first
+// is forbidden, until it ends.
+func again(first, second uintptr) (int, error) {
 	// The child gets its death signal when the thread that started it ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
-	cmd, err := start(args, syscall.CLONE_NEWUSER|syscall.CLONE_NEWNET|syscall.CLONE_NEWNS)
-	if forbids(err) && os.Geteuid() == 0 {
-		cmd, err = start(args, syscall.CLONE_NEWNET|syscall.CLONE_NEWNS)
+	cmd, err := start(first)
+	if forbids(err) {
+		cmd, err = start(second)
 	}
 	if forbids(err) {
 		return 1, fmt.Errorf("%w: %w", ErrForbidden, err)
@@ -61,10 +80,10 @@ func again(args []string) (int, error) {
 	return exitCode(cmd.Wait())
 }
 
-func start(args []string, namespaces uintptr) (*exec.Cmd, error) {
+func start(namespaces uintptr) (*exec.Cmd, error) {
 	cmd := &exec.Cmd{
 		Path:   "/proc/self/exe",
-		Args:   append(os.Args[:1:1], args...),
+		Args:   os.Args,
 		Env:    append(os.Environ(), marker+"=1"),
 		Stdin:  os.Stdin,
 		Stdout: os.Stdout,
@@ -74,7 +93,7 @@ func start(args []string, namespaces uintptr) (*exec.Cmd, error) {
 			Pdeathsig:  syscall.SIGKILL,
 		},
 	}
-	if namespaces&syscall.CLONE_NEWUSER != 0 {
+	if namespaces == withUser {
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}}
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}
 	}

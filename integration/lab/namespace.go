@@ -8,6 +8,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 )
 
 // A Namespace is a network namespace, held open. It is safe for use by many
@@ -121,7 +122,7 @@ func (n *Namespace) Dial(ctx context.Context, dialer net.Dialer, network, addres
 
 // Netlink opens a route netlink handle in n. The caller closes it.
 func (n *Namespace) Netlink() (*netlink.Handle, error) {
-	handle, err := netlink.NewHandleAt(n.handle)
+	handle, err := netlink.NewHandleAt(n.handle, unix.NETLINK_ROUTE)
 	if err != nil {
 		return nil, fmt.Errorf("open route netlink in %s: %w", n.name, err)
 	}

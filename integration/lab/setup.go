@@ -178,3 +178,17 @@ func (s *setup) remove(link string) {
 		return s.nl.LinkDel(l)
 	}, "delete link %s", link)
 }
+
+// AddLink gives n a link that is up and has these addresses. What is sent over
+// it goes nowhere.
+func (n *Namespace) AddLink(name string, addresses ...netip.Prefix) error {
+	s, err := newSetup(n)
+	if err != nil {
+		return err
+	}
+	s.veth(name, s, name+"-end")
+	for _, a := range addresses {
+		s.address(name, a)
+	}
+	return s.close()
+}

@@ -46,11 +46,18 @@ func Tools(t testing.TB, programs ...string) {
 // Main runs m's tests in private namespaces and exits with their outcome. Call
 // it from TestMain. Where namespaces are forbidden it runs no test, says so,
 // and exits with success unless Required.
-func Main(m *testing.M) {
+func Main(m *testing.M) { main(m, lab.Enter) }
+
+// MainAsRoot is Main, but leaves root the rights that root of a user namespace
+// has not (lab.EnterAsRoot): for tests and benchmarks of rulesets so large
+// that a socket's buffer must be forced.
+func MainAsRoot(m *testing.M) { main(m, lab.EnterAsRoot) }
+
+func main(m *testing.M, enter func(func() int) (int, error)) {
 	if isFuzzWorker() {
 		os.Exit(m.Run()) // its parent is inside already
 	}
-	code, err := lab.Enter(m.Run)
+	code, err := enter(m.Run)
 	switch {
 	case errors.Is(err, lab.ErrForbidden) && !Required():
 		fmt.Fprintf(os.Stderr, "SKIPPED, no test was run: %v\n", err)
