@@ -10,14 +10,17 @@ const (
 	nfacctSize    = 40 // and a pointer of the kernel's
 )
 
-// NFAcctInfo is struct xt_nfacct_match_info of linux/netfilter/xt_nfacct.h.
+// NFAcctInfo is struct xt_nfacct_match_info of linux/netfilter/xt_nfacct.h, and
+// struct xt_nfacct_match_info_v1, which differs on 32-bit machines only.
 type NFAcctInfo struct {
 	// Name is the accounting object's, at most 31 bytes.
 	Name string
 }
 
 // NFAcct counts the packet in the named accounting object, which must exist, as
-// `-m nfacct --nfacct-name NAME`.
+// `-m nfacct --nfacct-name NAME`. It is of revision 0, which every kernel has;
+// iptables-nft writes revision 1 where there is one (since Linux 5.4), and reads
+// both.
 func NFAcct(name string) []expr.Any { return match("nfacct", 0, NFAcctInfo{Name: name}) }
 
 func (i NFAcctInfo) encode() []byte {

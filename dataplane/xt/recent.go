@@ -2,7 +2,6 @@ package xt
 
 import (
 	"bytes"
-	"net/netip"
 
 	"github.com/google/nftables/expr"
 	"github.com/nlproxy/nlproxy/dataplane/model"
@@ -42,28 +41,26 @@ type RecentInfo struct {
 	// Destination is true where the packet's destination address is looked up
 	// (--rdest) and not its source.
 	Destination bool
-	// Mask is applied to the address first.
-	Mask netip.Addr
+	// Mask is applied to the address first. For IPv4 its first 4 bytes count.
+	Mask [16]byte
 }
+
+// hostMask keeps all of an address, of either family.
+var hostMask = [16]byte(bytes.Repeat([]byte{0xff}, 16))
 
 // RecentCheck tests that the source address is in the named list and no older
 // than seconds, and clears older entries, as `-m recent --rcheck --seconds
 // SECONDS --reap --name NAME --rsource`.
-func RecentCheck(name string, seconds uint32, f model.Family) []expr.Any {
+func RecentCheck(name string, seconds uint32, _ model.Family) []expr.Any {
 	return match("recent", 1, RecentInfo{
-		Seconds: seconds, Flags: RecentFlagCheck | RecentFlagReap, Name: name, Mask: fullMask(f),
+		Seconds: seconds, Flags: RecentFlagCheck | RecentFlagReap, Name: name, Mask: hostMask,
 	})
 }
 
 // RecentSet puts the source address into the named list, as `-m recent --set
 // --name NAME --rsource`.
-func RecentSet(name string, f model.Family) []expr.Any {
-	return match("recent", 1, RecentInfo{Flags: RecentFlagSet, Name: name, Mask: fullMask(f)})
-}
-
-func fullMask(f model.Family) netip.Addr {
-	m, _ := netip.AddrFromSlice(bytes.Repeat([]byte{0xff}, f.Bits()/8))
-	return m
+func RecentSet(name string, _ model.Family) []expr.Any {
+	return match("recent", 1, RecentInfo{Flags: RecentFlagSet, Name: name, Mask: hostMask})
 }
 
 func (i RecentInfo) encode() []byte {
@@ -74,16 +71,16 @@ func (i RecentInfo) encode() []byte {
 	b[recentInvert] = flag(i.Invert)
 	copy(b[recentName:], fitting(i.Name, recentNameLen-1))
 	b[recentSide] = flag(i.Destination)
-	copy(b[recentMask:], i.Mask.AsSlice())
+	copy(b[recentMask:], i.Mask[:])
 	return b
 }
 
-func parseRecent(f model.Family, b []byte) (Info, error) {
+func parseRecent(_ model.Family, b []byte) (Info, error) {
 	return RecentInfo{
 		Seconds: uint32At(b, 0), HitCount: uint32At(b, 4),
 		Flags: b[recentFlags], Invert: b[recentInvert] != 0,
 		Name:        text(b[recentName:recentSide]),
 		Destination: b[recentSide] != 0,
-		Mask:        addrAt(f, b, recentMask),
+		Mask:        [16]byte(b[recentMask:recentSize]),
 	}, nil
 }

@@ -5,14 +5,13 @@ import (
 	"github.com/nlproxy/nlproxy/dataplane/model"
 )
 
-// The layout of struct xt_sctp_info: two port ranges, a map of 256 chunk types,
-// how to apply it, four flag tests of 3 bytes and their number, flags.
+// The layout of struct xt_sctp_info: two port ranges, 64 words of chunk types,
+// how these apply, four tests of chunk flags of 3 bytes and their number, flags.
 const (
-	sctpChunks     = 8
-	sctpChunkMatch = 40
-	sctpFlags      = 60
-	sctpInvert     = 64
-	sctpSize       = 68
+	sctpTests  = 268
+	sctpFlags  = 284
+	sctpInvert = 288
+	sctpSize   = 292
 )
 
 // XT_SCTP_SRC_PORTS and so on: which fields of an SCTPInfo count.
@@ -46,6 +45,9 @@ func (i SCTPInfo) encode() []byte {
 	b := payload(sctpSize)
 	i.Destination.encode(b)
 	i.Source.encode(b[4:])
+	for test := sctpTests; test < sctpTests+4*3; test += 3 {
+		b[test] = 0xff // no chunk type, as iptables leaves tests that it does not use
+	}
 	putUint32(b[sctpFlags:], i.Flags)
 	putUint32(b[sctpInvert:], i.Invert)
 	return b

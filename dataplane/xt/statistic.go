@@ -9,9 +9,17 @@ import (
 	"github.com/nlproxy/nlproxy/dataplane/model"
 )
 
-// statisticSize covers mode, flags, the union of random and nth, and a pointer
-// of the kernel's, aligned to 8 bytes.
-const statisticSize = 24
+// The layout of struct xt_statistic_info: mode, flags, a union of the random
+// mode's probability and the nth mode's three numbers, and a pointer of the
+// kernel's, aligned to 8 bytes.
+const (
+	statisticProbability = 4
+	// statisticCount is the last number of the nth mode. iptables works it out
+	// of the first two in the random mode too (libxt_statistic.c, 1.8.9), and
+	// so leaves the probability in it.
+	statisticCount = 12
+	statisticSize  = 24
+)
 
 // statisticRandom is XT_STATISTIC_MODE_RANDOM.
 const statisticRandom = 0
@@ -46,7 +54,8 @@ func (i StatisticInfo) encode() []byte {
 	if i.Invert {
 		putUint16(b[2:], 1)
 	}
-	putUint32(b[4:], i.Probability)
+	putUint32(b[statisticProbability:], i.Probability)
+	putUint32(b[statisticCount:], i.Probability)
 	return b
 }
 
@@ -54,5 +63,5 @@ func parseStatistic(_ model.Family, b []byte) (Info, error) {
 	if mode := uint16At(b, 0); mode != statisticRandom {
 		return nil, fmt.Errorf("%w: mode %d", ErrUnknown, mode)
 	}
-	return StatisticInfo{Probability: uint32At(b, 4), Invert: uint16At(b, 2)&1 != 0}, nil
+	return StatisticInfo{Probability: uint32At(b, statisticProbability), Invert: uint16At(b, 2)&1 != 0}, nil
 }

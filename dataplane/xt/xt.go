@@ -37,6 +37,7 @@ var matches = map[extension]parser{
 	{"comment", 0}:   {commentSize, parseComment},
 	{"conntrack", 3}: {conntrackSize, parseConntrack},
 	{"nfacct", 0}:    {nfacctSize, parseNFAcct},
+	{"nfacct", 1}:    {nfacctSize, parseNFAcct},
 	{"recent", 1}:    {recentSize, parseRecent},
 	{"sctp", 0}:      {sctpSize, parseSCTP},
 	{"statistic", 0}: {statisticSize, parseStatistic},
