@@ -65,6 +65,8 @@ type Options struct {
 	MasqueradeAll bool
 	Detect        Detect
 	NodePorts     NodePorts
+	// NoExternalIPs leaves out the externalIPs of services.
+	NoExternalIPs bool
 	// DropInvalid drops forwarded packets of conntrack state INVALID, which
 	// would leave untranslated. It is to be off where
 	// net.netfilter.nf_conntrack_tcp_be_liberal is on.

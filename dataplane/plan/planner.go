@@ -85,7 +85,7 @@ func (p *Planner) learn(s model.Snapshot, changed map[model.Name]struct{}) map[m
 		affected[name] = struct{}{}
 		svc := s.Services.Get(name)
 		p.count(name, svc)
-		for _, other := range p.claims.set(name, decider{family: p.family}.claimed(svc)) {
+		for _, other := range p.claims.set(name, decider{family: p.family, opts: p.opts}.claimed(svc)) {
 			affected[other] = struct{}{}
 		}
 	}

@@ -67,7 +67,9 @@ func (d decider) frontends(svc *model.Service, port model.Port, clusterIP netip.
 			}
 		}
 	}
-	add(ExternalIP, svc.ExternalIPs)
+	if !d.opts.NoExternalIPs {
+		add(ExternalIP, svc.ExternalIPs)
+	}
 	add(LoadBalancerIP, svc.LoadBalancerIPs)
 	if port.NodePort != 0 {
 		fronts = append(fronts, Frontend{Kind: NodePort, Port: port.NodePort})
