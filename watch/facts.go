@@ -2,8 +2,6 @@ package watch
 
 import (
 	"cmp"
-	"fmt"
-	"net/netip"
 	"slices"
 	"sync"
 
@@ -22,6 +20,7 @@ type facts struct {
 	slices   map[model.Name]*slice
 	behind   map[model.Name][]*slice // by service, sorted by name
 	node     model.Node
+	host     bool // there is no Node object for node
 	nodeErr  error
 	nodeNews chan struct{} // closed, and made anew, when the node changes
 
@@ -29,13 +28,18 @@ type facts struct {
 	last  *model.Snapshot
 }
 
-// newFacts returns the facts of a source of which nothing has arrived yet.
-func newFacts(o Options) *facts {
+// newFacts returns the facts of a source from which nothing has arrived yet,
+// and which has to deliver a full list of each of kinds.
+func newFacts(o Options, kinds ...string) *facts {
+	waiting := map[string]struct{}{}
+	for _, kind := range kinds {
+		waiting[kind] = struct{}{}
+	}
 	return &facts{
 		needPodCIDRs: o.NeedPodCIDRs,
 		changed:      make(chan struct{}, 1),
 		ready:        make(chan struct{}),
-		waiting:      map[string]struct{}{kindService: {}, kindSlice: {}},
+		waiting:      waiting,
 		services:     map[model.Name]*model.Service{},
 		slices:       map[model.Name]*slice{},
 		behind:       map[model.Name][]*slice{},
@@ -86,6 +90,10 @@ func (f *facts) setService(n model.Name, svc *model.Service) {
 func (f *facts) replaceServices(all map[model.Name]*model.Service) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.putServices(all)
+}
+
+func (f *facts) putServices(all map[model.Name]*model.Service) {
 	for n := range f.services {
 		if all[n] == nil {
 			f.putService(n, nil)
@@ -93,6 +101,20 @@ func (f *facts) replaceServices(all map[model.Name]*model.Service) {
 	}
 	for n, svc := range all {
 		f.putService(n, svc)
+	}
+}
+
+// replaceAll makes all and node everything there is, at once. Without a node,
+// this one is the host named so.
+func (f *facts) replaceAll(all contents, node *model.Node, host string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.putServices(all.services)
+	f.putSlices(all.slices)
+	if node != nil {
+		f.putNode(*node)
+	} else {
+		f.putHost(host)
 	}
 }
 
@@ -120,6 +142,10 @@ func (f *facts) setSlice(n model.Name, s *slice) {
 func (f *facts) replaceSlices(all map[model.Name]*slice) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.putSlices(all)
+}
+
+func (f *facts) putSlices(all map[model.Name]*slice) {
 	for n := range f.slices {
 		if all[n] == nil {
 			f.putSlice(n, nil)
@@ -166,58 +192,6 @@ func (f *facts) detach(s *slice) {
 }
 
 func compareSliceName(s *slice, n model.Name) int { return s.name.Compare(n) }
-
-// setNode makes n what is known of this node, its local addresses aside.
-func (f *facts) setNode(n model.Node) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	n.Local = f.node.Local
-	f.nodeErr = f.incomplete(n)
-	f.putNode(n)
-}
-
-// loseNode keeps the node as it is, and err as the reason why it may be wrong.
-func (f *facts) loseNode(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.nodeErr = err
-}
-
-func (f *facts) setLocal(addrs []netip.Addr) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	n := f.node
-	n.Local = addrs
-	f.putNode(n)
-}
-
-func (f *facts) putNode(n model.Node) {
-	close(f.nodeNews)
-	f.nodeNews = make(chan struct{})
-	if f.node.Equal(n) {
-		return
-	}
-	f.node = n
-	f.signal()
-}
-
-func (f *facts) incomplete(n model.Node) error {
-	switch {
-	case len(n.Addresses) == 0:
-		return fmt.Errorf("%w: node %s has no address", ErrNoNode, n.Name)
-	case f.needPodCIDRs && len(n.PodCIDRs) == 0:
-		return fmt.Errorf("%w: node %s has no pod CIDR", ErrNoNode, n.Name)
-	}
-	return nil
-}
-
-// nodeState returns why this node is not known, and a channel that is closed
-// when that may have changed.
-func (f *facts) nodeState() (error, <-chan struct{}) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.nodeErr, f.nodeNews
-}
 
 // snapshot returns everything as it is now.
 func (f *facts) snapshot() (model.Snapshot, bool) {

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,6 +17,12 @@ const (
 	kindService = "service"
 	kindSlice   = "endpointslice"
 	kindNode    = "node"
+)
+
+// What a directory's problems are remembered by.
+const (
+	kindFile      = "file"
+	kindDirectory = "directory"
 )
 
 // Problem is one value that could not be used and was left out.
@@ -65,6 +72,10 @@ func (o object) String() string {
 	return o.kind + " " + o.name.String()
 }
 
+func (o object) compare(p object) int {
+	return cmp.Or(strings.Compare(o.kind, p.kind), o.name.Compare(p.name))
+}
+
 // findings gathers the problems of one object while it is read.
 type findings struct {
 	object object
@@ -79,8 +90,8 @@ func (f *findings) add(field, format string, args ...any) {
 	})
 }
 
-// reporter tells of problems once: what it was told last of an object is
-// remembered until the object is gone.
+// reporter tells of problems once: what it was told last of an object, or of a
+// file, is remembered until that is gone.
 type reporter struct {
 	log      *zap.Logger
 	observer func(Problem)
@@ -97,16 +108,16 @@ func newReporter(o Options) *reporter {
 func (r *reporter) set(o object, problems []Problem) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if slices.Equal(r.current[o], problems) {
-		return
-	}
-	if len(problems) == 0 {
-		delete(r.current, o)
-		return
-	}
-	r.current[o] = problems
+	known := r.current[o]
 	for _, p := range problems {
-		r.tell(p)
+		if !slices.Contains(known, p) {
+			r.tell(p)
+		}
+	}
+	if len(problems) > 0 {
+		r.current[o] = problems
+	} else {
+		delete(r.current, o)
 	}
 }
 

@@ -22,15 +22,6 @@ type Source struct {
 	run     func(context.Context) error
 }
 
-func newSource(o Options, run func(context.Context) error) *Source {
-	return &Source{
-		facts:   newFacts(o),
-		report:  newReporter(o),
-		timeout: o.NodeTimeout,
-		run:     run,
-	}
-}
-
 // Run follows the source until ctx is done, which is no error. It is called
 // once.
 func (s *Source) Run(ctx context.Context) error { return s.run(ctx) }

@@ -1,0 +1,114 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+// selection lists and watches the objects of one kind that matter, and says
+// when that fails and when it works again.
+//
+// A server that does not know the field selector refuses it as a bad request:
+// spec.clusterIP is selectable since Kubernetes 1.32. Then the selector is left
+// out, and reducing the objects does what it would have done.
+type selection struct {
+	kind   string
+	from   *cache.ListWatch
+	labels string
+	fields string
+	log    *zap.Logger
+
+	mu      sync.Mutex
+	refused bool
+	failed  bool
+}
+
+// ListWithContext lists the selected objects.
+func (s *selection) ListWithContext(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	return selected(ctx, s, o, s.from.ListWithContext)
+}
+
+// WatchWithContext watches the selected objects.
+func (s *selection) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	return selected(ctx, s, o, s.from.WatchWithContext)
+}
+
+// List is ListWithContext for those who have no context.
+func (s *selection) List(o metav1.ListOptions) (runtime.Object, error) {
+	return s.ListWithContext(context.Background(), o)
+}
+
+// Watch is WatchWithContext for those who have no context.
+func (s *selection) Watch(o metav1.ListOptions) (watch.Interface, error) {
+	return s.WatchWithContext(context.Background(), o)
+}
+
+var _ interface {
+	cache.ListerWatcher
+	cache.ListerWatcherWithContext
+} = (*selection)(nil)
+
+// selected makes a request with the selectors, and if the field selector seems
+// to be why it fails, once more without.
+func selected[T any](ctx context.Context, s *selection, o metav1.ListOptions, request func(context.Context, metav1.ListOptions) (T, error)) (T, error) {
+	o.LabelSelector, o.FieldSelector = s.labels, s.fieldSelector()
+	got, err := request(ctx, o)
+	if apierrors.IsBadRequest(err) && o.FieldSelector != "" {
+		o.FieldSelector = ""
+		if plain, again := request(ctx, o); again == nil {
+			s.refuse(err)
+			got, err = plain, nil
+		}
+	}
+	s.outcome(ctx, err)
+	return got, err
+}
+
+func (s *selection) fieldSelector() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refused {
+		return ""
+	}
+	return s.fields
+}
+
+func (s *selection) refuse(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused = true
+	s.log.Info("the API server does not know a field selector; all objects are received instead",
+		zap.String("kind", s.kind), zap.String("selector", s.fields), zap.Error(err))
+}
+
+// outcome logs the first failure in a row, and its end. An answer that asks
+// for another kind of request is no failure: the reflector makes that.
+func (s *selection) outcome(ctx context.Context, err error) {
+	if ctx.Err() != nil || errors.Is(err, context.Canceled) || anotherRequest(err) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err != nil && !s.failed:
+		s.log.Warn("lost the API server; what it said last stays", zap.String("kind", s.kind), zap.Error(err))
+	case err == nil && s.failed:
+		s.log.Info("found the API server again", zap.String("kind", s.kind))
+	}
+	s.failed = err != nil
+}
+
+// anotherRequest is true if the server cannot go on from the given version, or
+// cannot stream a list.
+func anotherRequest(err error) bool {
+	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsInvalid(err) ||
+		apierrors.IsTooManyRequests(err)
+}
