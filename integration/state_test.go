@@ -52,8 +52,7 @@ func TestChangingVariablesAreFound(t *testing.T) {
 		"var m = map[int]int{}\nfunc f() { m[1] = 2 }":         1,
 		"var m = map[int]int{}\nfunc f() { delete(m, 1) }":     1,
 		"var a = struct{ b []int }{}\nfunc f() { a.b[0] = 2 }": 1,
-		"var a = [2]int{}
-func f() *[2]int { return &a }": 0,
+		"var a = [2]int{}\nfunc f() *[2]int { return &a }":     0,
 	} {
 		set := token.NewFileSet()
 		if got := changing(set, []*ast.File{parse(t, set, "p.go", "package p\n"+source)}); len(got) != want {
