@@ -8,11 +8,12 @@
 //   - All problems are reported at once, one line each, which names the field
 //     or flag, the value and what is allowed, and for a file the line.
 //   - Defaults, and which values are accepted, are those of kube-proxy 1.37
-//     (pkg/proxy/apis/config in its source). Two things are stricter: an
-//     unknown or repeated field of a file is refused, where kube-proxy ignores
-//     it after a log line; and an interface name longer than the kernel's is
-//     refused, where kube-proxy fails later. One is laxer: a feature gate of
-//     an unknown name is a note.
+//     (pkg/proxy/apis/config in its source), with these exceptions. Refused
+//     here: an unknown or repeated field of a file, which kube-proxy ignores
+//     after a log line; an interface name longer than the kernel's; a range of
+//     IPv4 addresses mapped into IPv6; modes other than iptables. Accepted
+//     here, with a note: a feature gate of any name, and any value of what has
+//     no effect.
 //   - What kube-proxy would act on and this proxy does not is never dropped in
 //     silence: it comes back as a note to be logged.
 //
