@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -42,8 +41,16 @@ func cutAttr(b []byte) (first attr, rest []byte, err error) {
 	if length < attrHeader || length > len(b) {
 		return attr{}, nil, errTruncated
 	}
-	first = attr{binary.NativeEndian.Uint16(b[2:]) & attrType, b[attrHeader:length]}
-	return first, b[min(aligned(length), len(b)):], nil
+	return attrAt(b, 0), b[min(aligned(length), len(b)):], nil
+}
+
+// attrAt is the attribute that cutAttr has found at that place of b.
+func attrAt(b []byte, at uint16) attr {
+	b = b[at:]
+	return attr{
+		binary.NativeEndian.Uint16(b[2:]) & attrType,
+		b[attrHeader:binary.NativeEndian.Uint16(b)],
+	}
 }
 
 // aligned is NLA_ALIGN.
@@ -52,7 +59,9 @@ func aligned(n int) int { return (n + unix.NLA_ALIGNTO - 1) &^ (unix.NLA_ALIGNTO
 // beginAttr appends the header of an attribute; endAttr with the same start,
 // len(dst) before, fills in its length.
 func beginAttr(dst []byte, kind uint16) []byte {
-	return binary.NativeEndian.AppendUint16(append(dst, 0, 0), kind)
+	dst = append(dst, 0, 0, 0, 0)
+	binary.NativeEndian.PutUint16(dst[len(dst)-2:], kind)
+	return dst
 }
 
 // endAttr ends the attribute that began at start, and pads it.
@@ -69,9 +78,9 @@ const padding = "\x00\x00\x00\x00"
 
 // appendAttr appends a whole attribute. len(data) is at most attrMax.
 func appendAttr(dst []byte, kind uint16, data []byte) []byte {
-	dst = binary.NativeEndian.AppendUint16(dst, uint16(attrHeader+len(data)))
-	dst = binary.NativeEndian.AppendUint16(dst, kind)
-	dst = append(dst, data...)
+	start := len(dst)
+	dst = append(beginAttr(dst, kind), data...)
+	binary.NativeEndian.PutUint16(dst[start:], uint16(len(dst)-start))
 	return append(dst, padding[:aligned(len(data))-len(data)]...)
 }
 
@@ -105,7 +114,7 @@ func elementOf(b []byte) (e element, err error) {
 		}
 		switch a.kind {
 		case unix.NFTA_EXPR_NAME:
-			e.name = bytes.TrimRight(a.data, "\x00")
+			e.name = untilNUL(a.data)
 		case unix.NFTA_EXPR_DATA:
 			e.data = a.data
 		}
@@ -114,4 +123,12 @@ func elementOf(b []byte) (e element, err error) {
 		return element{}, errNameless
 	}
 	return e, nil
+}
+
+// untilNUL returns b without the NUL at its end.
+func untilNUL(b []byte) []byte {
+	for len(b) > 0 && b[len(b)-1] == 0 {
+		b = b[:len(b)-1]
+	}
+	return b
 }

@@ -63,59 +63,67 @@ const attrLimit = 32
 // canonicalAttrs appends the attributes in b that say something, in the order
 // of their types.
 func canonicalAttrs(dst, b []byte, s *shape) ([]byte, error) {
-	var array [attrLimit]attr
-	attrs := array[:0]
-	for len(b) > 0 {
-		a, rest, err := cutAttr(b)
-		if err != nil {
-			return nil, err
-		}
-		if len(attrs) == attrLimit {
-			return nil, fmt.Errorf("more than %d attributes", attrLimit)
-		}
-		attrs = insert(attrs, a)
-		b = rest
+	var array [attrLimit]uint16 // a small one, since it is cleared for each call
+	order, err := sorted(array[:0], b)
+	if err != nil {
+		return nil, err
 	}
-	var err error
-	for i, a := range attrs {
-		if s.of(a) == repeated && i > 0 && attrs[i-1].same(a) {
+	var last attr
+	for _, at := range order {
+		a := attrAt(b, at)
+		m := s.of(a)
+		if m == repeated && last.kind+1 == a.kind && string(last.data) == string(a.data) {
 			continue
 		}
-		if dst, err = canonicalAttr(dst, a, s.of(a)); err != nil {
+		if dst, err = canonicalAttr(dst, a, m); err != nil {
 			return nil, err
 		}
+		last = a
 	}
 	return dst, nil
 }
 
-// insert puts a into attrs, which has room for it and is sorted by type.
-func insert(attrs []attr, a attr) []attr {
-	i := len(attrs)
-	attrs = attrs[:i+1]
-	for ; i > 0 && attrs[i-1].kind > a.kind; i-- {
-		attrs[i] = attrs[i-1]
+// sorted appends to order, up to its capacity, where in b the attributes are,
+// in the order of their types.
+func sorted(order []uint16, b []byte) ([]uint16, error) {
+	for at := 0; at < len(b); {
+		_, rest, err := cutAttr(b[at:])
+		if err != nil {
+			return nil, err
+		}
+		if len(order) == cap(order) || at > attrMax {
+			return nil, fmt.Errorf("more than %d attributes", cap(order))
+		}
+		order = insert(order, b, uint16(at))
+		at = len(b) - len(rest)
 	}
-	attrs[i] = a
-	return attrs
+	return order, nil
 }
 
-// same reports whether a is of the type after p's and has its value.
-func (p attr) same(a attr) bool {
-	return p.kind+1 == a.kind && string(p.data) == string(a.data)
+// insert puts at into order, which has room for it.
+func insert(order []uint16, b []byte, at uint16) []uint16 {
+	kind := attrAt(b, at).kind
+	i := len(order)
+	order = order[:i+1]
+	for ; i > 0 && attrAt(b, order[i-1]).kind > kind; i-- {
+		order[i] = order[i-1]
+	}
+	order[i] = at
+	return order
 }
 
 func canonicalAttr(dst []byte, a attr, m meaning) ([]byte, error) {
 	switch {
+	case m == plain:
+		return appendAttr(dst, a.kind, a.data), nil
 	case m == dropped:
 		return dst, nil
 	case m == register || m == repeated:
 		return appendRegister(dst, a), nil
 	case m >= flags:
 		return appendFlags(dst, a, byte(m-flags)), nil
-	case m >= nested:
-		return canonicalNested(dst, a, m)
 	}
-	return appendAttr(dst, a.kind, a.data), nil
+	return canonicalNested(dst, a, m)
 }
 
 func canonicalNested(dst []byte, a attr, m meaning) (_ []byte, err error) {
@@ -164,10 +172,8 @@ func appendFlags(dst []byte, a attr, implied byte) []byte {
 	if len(number) > 0 {
 		number[len(number)-1] &^= implied
 	}
-	for _, b := range number {
-		if b != 0 {
-			return dst
-		}
+	if isZero(number) {
+		return dst[:start]
 	}
-	return dst[:start]
+	return dst
 }

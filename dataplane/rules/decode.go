@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"iter"
@@ -196,4 +195,4 @@ func number(a attr) (uint32, error) {
 }
 
 // text reads a string that ends in a NUL.
-func text(a attr) string { return string(bytes.TrimRight(a.data, "\x00")) }
+func text(a attr) string { return string(untilNUL(a.data)) }

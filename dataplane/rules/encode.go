@@ -16,8 +16,8 @@ import (
 // The expressions of which long rulesets are made are encoded here, into one
 // slice, to the same bytes as expr.Marshal gives, which allocates for every
 // attribute. Over rules of 9 expressions (BenchmarkEncode, BenchmarkMarshal),
-// which is 160,000 times in a first load of 10,000 services, the two took 0.5
-// and 5.2 µs and made 1 and 83 allocations.
+// which is 160,000 times in a first load of 10,000 services, the two took 0.7
+// and 2.0 µs and made 1 and 55 allocations.
 func Encode(f model.Family, exprs []expr.Any) ([]byte, error) {
 	dst := make([]byte, 0, size(exprs))
 	for i, e := range exprs {
@@ -34,18 +34,18 @@ func Encode(f model.Family, exprs []expr.Any) ([]byte, error) {
 	return dst, nil
 }
 
-// size is what exprs need once encoded, or a little more.
+// size is about what exprs need once encoded.
 func size(exprs []expr.Any) int {
-	const each, extension = 80, 72
-	n := 0
+	const each = 52
+	n := each * len(exprs)
 	for _, e := range exprs {
 		switch e := e.(type) {
 		case *expr.Match:
-			n += extension + payloadSize(e.Info)
+			n += payloadSize(e.Info)
 		case *expr.Target:
-			n += extension + payloadSize(e.Info)
-		default:
-			n += each
+			n += payloadSize(e.Info)
+		case *expr.Verdict:
+			n += len(e.Chain) + attrHeader
 		}
 	}
 	return n
@@ -220,15 +220,16 @@ func (w *encoder) text(kind uint16, s string) {
 }
 
 func (w *encoder) number(kind uint16, v uint32) {
-	w.dst = binary.NativeEndian.AppendUint16(w.dst, attrHeader+4)
-	w.dst = binary.NativeEndian.AppendUint16(w.dst, kind)
-	w.dst = binary.BigEndian.AppendUint32(w.dst, v)
+	const length = attrHeader + 4
+	w.dst = append(w.dst, 0, 0, 0, 0, 0, 0, 0, 0)
+	b := w.dst[len(w.dst)-length:]
+	binary.NativeEndian.PutUint16(b, length)
+	binary.NativeEndian.PutUint16(b[2:], kind)
+	binary.BigEndian.PutUint32(b[attrHeader:], v)
 }
 
 func (w *encoder) long(kind uint16, v uint64) {
-	w.dst = binary.NativeEndian.AppendUint16(w.dst, attrHeader+8)
-	w.dst = binary.NativeEndian.AppendUint16(w.dst, kind)
-	w.dst = binary.BigEndian.AppendUint64(w.dst, v)
+	w.bytes(kind, binary.BigEndian.AppendUint64(make([]byte, 0, 8), v))
 }
 
 func (w *encoder) value(kind uint16, b []byte) {

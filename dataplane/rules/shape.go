@@ -15,15 +15,13 @@ const (
 	// repeated attributes default to the value of the type before theirs.
 	repeated
 
-	// nested attributes, and which kind each is:
-	nested
-	// value holds NFTA_DATA_VALUE or NFTA_DATA_VERDICT.
+	// value attributes hold NFTA_DATA_VALUE or NFTA_DATA_VERDICT.
 	value
-	// verdict holds NFTA_VERDICT_CODE and so on.
+	// verdict attributes hold NFTA_VERDICT_CODE and so on.
 	verdict
-	// single holds one expression.
+	// single attributes hold one expression.
 	single
-	// list holds a list of expressions.
+	// list attributes hold a list of expressions.
 	list
 
 	// flags, and with it up to 255 of the lowest bits: attributes that say
