@@ -33,10 +33,6 @@ type Options struct {
 	// Plan holds the settings that decisions depend on.
 	Plan plan.Options
 
-	// Primary is the family without which a node cannot serve. A kernel that
-	// lacks the other one costs only that. 0 means IPv4.
-	Primary model.Family
-
 	// RouteLocalnet, if set, is called when node ports are to be served on
 	// 127.0.0.0/8, after the rule that guards it is in place. It has to set
 	// net.ipv4.conf.all.route_localnet.
@@ -75,8 +71,6 @@ func (o Options) Validate() error {
 		return fmt.Errorf("dataplane: RetryAside %v is negative", o.RetryAside)
 	case o.TransactionBytes < 0:
 		return fmt.Errorf("dataplane: TransactionBytes %d is negative", o.TransactionBytes)
-	case o.Primary != 0 && o.Primary != model.IPv4 && o.Primary != model.IPv6:
-		return fmt.Errorf("dataplane: Primary is %v", o.Primary)
 	}
 	if err := o.Plan.Validate(); err != nil {
 		return fmt.Errorf("dataplane: Plan.%w", err)
@@ -85,9 +79,6 @@ func (o Options) Validate() error {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Primary == 0 {
-		o.Primary = model.IPv4
-	}
 	if o.RetryAside == 0 {
 		o.RetryAside = defaultRetryAside
 	}

@@ -36,7 +36,7 @@ func (d *Dataplane) program(ctx context.Context, s model.Snapshot, report *Repor
 			drifts++
 			d.opts.Logger.Warn("somebody else changed rules of ours", zap.Error(err))
 		case errors.As(err, &no):
-			if err := d.setAside(no); err != nil {
+			if err := d.setAside(no, s.Node.Primary()); err != nil {
 				return err
 			}
 		default:
@@ -109,12 +109,12 @@ func refersToOld(v rules.Verb) bool {
 
 // setAside notes which family or services the kernel refuses. What no service
 // owns in the primary family cannot be done without, and is an error.
-func (d *Dataplane) setAside(no *kernel.Refused) error {
+func (d *Dataplane) setAside(no *kernel.Refused, primary model.Family) error {
 	for _, o := range no.Objects {
 		f := o.Place.Chain.Table.Family
 		switch {
 		case o.Place.Owner != rules.Frame || d.missing[f] != nil:
-		case f == d.opts.Primary:
+		case f == primary:
 			return fmt.Errorf("write rules: %w", no)
 		default:
 			d.missing[f] = no

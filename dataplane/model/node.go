@@ -40,3 +40,12 @@ func (n Node) Address(f Family) netip.Addr {
 	}
 	return netip.Addr{}
 }
+
+// Primary returns the node's primary family, without which it cannot serve:
+// IPv4 if no address is known.
+func (n Node) Primary() Family {
+	if len(n.Addresses) == 0 {
+		return IPv4
+	}
+	return FamilyOf(n.Addresses[0])
+}

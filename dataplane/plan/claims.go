@@ -87,10 +87,9 @@ func (c claims) release(d destination, name model.Name) {
 	c.by[d] = left
 }
 
-// winner returns the claim that d belongs to.
-func (c claims) winner(d destination) claim {
-	best := c.by[d][0]
-	for _, cl := range c.by[d][1:] {
+// winner returns the claim that d belongs to, of which one is known.
+func (c claims) winner(d destination, best claim) claim {
+	for _, cl := range c.by[d] {
 		if cl.before(best) {
 			best = cl
 		}
@@ -102,7 +101,8 @@ func (c claims) winner(d destination) claim {
 func (c claims) concede(p *Port) []Conflict {
 	var lost []Conflict
 	p.Frontends = slices.DeleteFunc(p.Frontends, func(f Frontend) bool {
-		winner := c.winner(destinationOf(f, p.Name.Protocol)).name
+		own := claim{p.Name, f.Kind == ClusterIP}
+		winner := c.winner(destinationOf(f, p.Name.Protocol), own).name
 		if winner == p.Name {
 			return false
 		}
