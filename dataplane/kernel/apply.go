@@ -12,8 +12,9 @@ import (
 
 const (
 	// echoes is the largest number of rules in a transaction whose handles are
-	// asked for. Each echo takes up to a page of the receive buffer, and the
-	// kernel's time to write it: MEASURE.
+	// asked for. Each echo takes up to a page of the receive buffer. Without
+	// SO_RCVBUFFORCE, which needs CAP_NET_ADMIN in the initial user namespace,
+	// some may be lost, and with them these handles.
 	echoes = 256
 	// What a reply takes of the receive buffer at most: a rule is echoed in a
 	// buffer of NLMSG_GOODSIZE (nf_tables_rule_notify), an error in a small
@@ -31,7 +32,7 @@ const (
 // told it, as it does for up to 256 rules; 0 elsewhere.
 //
 // Errors are *Refused, *Uncertain, or any other, after which nothing has
-// changed.
+// changed: EMSGSIZE among them for more operations than Fit says.
 func (c *Conn) Apply(ops []rules.Op) (handles []uint64, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,6 +48,27 @@ func (c *Conn) Apply(ops []rules.Op) (handles []uint64, err error) {
 		return c.applySplit(ops, refused)
 	}
 	return handles, err
+}
+
+// Fit returns how many of ops, counted from the first, fit into one
+// transaction. With CAP_NET_ADMIN in the initial user namespace all do; in any
+// other, SO_SNDBUFFORCE is not allowed (sk_setsockopt in net/core/sock.c,
+// 6.18) and a transaction has at most twice net.core.wmem_max bytes, which is
+// some 700 rules where nobody has raised it. It is 0 only if ops are none or
+// the first is too large.
+func (c *Conn) Fit(ops []rules.Op) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.growSendBuffer(batchSize(ops)) == nil {
+		return len(ops)
+	}
+	room := c.sendBuffer - sendOverhead - batchSize(nil)
+	for i := range ops {
+		if room -= opSize(&ops[i]); room < 0 {
+			return i
+		}
+	}
+	return len(ops)
 }
 
 // applySplit commits ops without the deletions that were refused, then these.

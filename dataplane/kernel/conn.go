@@ -46,6 +46,10 @@ type Conn struct {
 // in less than a page.
 const datagram = 64 << 10
 
+// sendOverhead is what netlink_sendmsg (net/netlink/af_netlink.c) wants free in
+// the send buffer beside the datagram, in bytes.
+const sendOverhead = 32
+
 // Dial opens a connection. Opening needs no privilege, its calls need
 // CAP_NET_ADMIN in the user namespace that owns the network namespace.
 func Dial(o Options) (*Conn, error) {
@@ -82,11 +86,8 @@ func (c *Conn) Close() error { return c.nl.Close() }
 // send sends b, one or several messages, as one datagram. If it fails, the
 // kernel has seen nothing of it.
 func (c *Conn) send(b []byte) error {
-	const overhead = 32 // netlink_sendmsg in net/netlink/af_netlink.c
-	if len(b)+overhead > c.sendBuffer {
-		if err := c.growSendBuffer(len(b) + overhead); err != nil {
-			return err
-		}
+	if err := c.growSendBuffer(len(b)); err != nil {
+		return err
 	}
 	var err error
 	to := &unix.SockaddrNetlink{Family: unix.AF_NETLINK}
@@ -99,7 +100,12 @@ func (c *Conn) send(b []byte) error {
 	return nil
 }
 
+// growSendBuffer makes room for a datagram of size bytes.
 func (c *Conn) growSendBuffer(size int) (err error) {
+	size += sendOverhead
+	if size <= c.sendBuffer {
+		return nil
+	}
 	if err = c.nl.SetWriteBuffer(size); err != nil {
 		return fmt.Errorf("grow send buffer to %d bytes: %w", size, err)
 	}
@@ -107,8 +113,7 @@ func (c *Conn) growSendBuffer(size int) (err error) {
 		return err
 	}
 	if c.sendBuffer < size {
-		return fmt.Errorf("grow send buffer to %d bytes: only %d allowed without CAP_NET_ADMIN: %w",
-			size, c.sendBuffer, unix.EMSGSIZE)
+		return fmt.Errorf("send buffer of %d bytes, net.core.wmem_max allows %d: %w", size, c.sendBuffer, unix.EMSGSIZE)
 	}
 	return nil
 }

@@ -41,7 +41,11 @@ const maxExprs = 1<<16 - 1 - unix.NLA_HDRLEN
 // it, says that all is committed. BATCH_BEGIN and BATCH_END carry acks only
 // since 6.10, any other message always has (measured on 6.1 and 6.18).
 //
-// Measured on 6.18, 160,000 rules of 91 MB in all, 2 cores: MEASURE.
+// Measured on 6.18, 160,000 rules of 99 MB in all, 2 cores: encoding takes 0.10
+// to 0.16 s, sendmsg 2.3 s, and Apply 1.1 times as long as sendmsg alone. The
+// Conn of google/nftables at 1db35da82052, which asks for an echo of every rule
+// and builds the batch three times over, takes 0.5 to 1.6 s to encode and 7 to
+// 10 s to send; with 10,000 rules 0.4 s in all, against 0.17 s.
 func encodeBatch(b []byte, ops []rules.Op, first uint32, echo bool) []byte {
 	b = slices.Grow(b, batchSize(ops))
 	b = appendMark(b, unix.NFNL_MSG_BATCH_BEGIN, first)
@@ -111,13 +115,20 @@ func appendRule(b []byte, op *rules.Op, handle uint16) []byte {
 	return appendAttribute(b, unix.NFTA_RULE_EXPRESSIONS|unix.NLA_F_NESTED, op.Exprs)
 }
 
-// batchSize returns what ops need as messages, in bytes, or a little more.
+// batchSize returns what ops need as a transaction, in bytes, or a little more.
 func batchSize(ops []rules.Op) int {
-	const rest = 96 // headers and numbers of a message
 	n := 2 * nfHeader
 	for i := range ops {
-		id := &ops[i].Place.Chain
-		n += rest + len(id.Table.Name) + len(id.Name) + align(len(ops[i].Exprs))
+		n += opSize(&ops[i])
+	}
+	return n
+}
+
+func opSize(op *rules.Op) int {
+	const rest = 96 // headers and numbers of a message
+	n := rest + len(op.Place.Chain.Table.Name) + len(op.Place.Chain.Name) + align(len(op.Exprs))
+	if op.Hook != nil {
+		n += len(op.Hook.Type)
 	}
 	return n
 }

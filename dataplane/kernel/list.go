@@ -100,12 +100,8 @@ func (c *Conn) list(tables []rules.Table) ([]rules.ListedChain, error) {
 		}
 		all = append(all, chains...)
 	}
-	place := make(map[rules.ChainID]int, len(all))
 	for i := range all {
-		place[all[i].ID] = i
-	}
-	for _, t := range tables {
-		if err := c.rulesOf(t, all, place); err != nil {
+		if err := c.listRules(&all[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -126,43 +122,29 @@ func (c *Conn) chains(family model.Family, tables []rules.Table) ([]rules.Listed
 	return chains, err
 }
 
-// rulesOf appends a table's rules to their chains in all, where place says
-// which is where.
-func (c *Conn) rulesOf(t rules.Table, all []rules.ListedChain, place map[rules.ChainID]int) error {
-	h := header{kind: nfTables(unix.NFT_MSG_GETRULE), flags: unix.NLM_F_DUMP, family: uint8(t.Family)}
-	in := &rules.ListedChain{} // the chain of the last rule: a chain's rules come together
-	return c.query(h, appendString(nil, unix.NFTA_RULE_TABLE, t.Name), func(m message) {
-		listed, chain := readRule(m)
-		if string(chain) != in.ID.Name {
-			i, ok := place[rules.ChainID{Table: t, Name: string(chain)}]
-			if !ok {
-				return // made since the chains were listed: this attempt will not count
-			}
-			in = &all[i]
-		}
-		in.Rules = append(in.Rules, listed)
-	})
-}
-
 func (c *Conn) listChain(id rules.ChainID) (rules.ListedChain, error) {
 	var chain rules.ListedChain
-	family := uint8(id.Table.Family)
 	name := appendString(nil, unix.NFTA_CHAIN_TABLE, id.Table.Name)
 	name = appendString(name, unix.NFTA_CHAIN_NAME, id.Name)
-	err := c.query(header{kind: nfTables(unix.NFT_MSG_GETCHAIN), family: family}, name, func(m message) {
-		chain = readChain(m, id.Table.Family)
-	})
+	h := header{kind: nfTables(unix.NFT_MSG_GETCHAIN), family: uint8(id.Table.Family)}
+	err := c.query(h, name, func(m message) { chain = readChain(m, id.Table.Family) })
 	if err != nil {
 		return chain, err
 	}
-	name = appendString(nil, unix.NFTA_RULE_TABLE, id.Table.Name)
-	name = appendString(name, unix.NFTA_RULE_CHAIN, id.Name)
-	h := header{kind: nfTables(unix.NFT_MSG_GETRULE), flags: unix.NLM_F_DUMP, family: family}
-	err = c.query(h, name, func(m message) {
-		listed, _ := readRule(m)
-		chain.Rules = append(chain.Rules, listed)
-	})
-	return chain, err
+	return chain, c.listRules(&chain)
+}
+
+// listRules fills in a chain's rules.
+//
+// One dump for each chain is much quicker than one for a table: a dump comes
+// in parts of 32 KiB, for each of which the kernel counts its way through from
+// the start (__nf_tables_dump_rules in net/netfilter/nf_tables_api.c, 6.18).
+// Measured on 6.18 with 160,000 rules in 10,000 chains: 0.7 s against 11 s.
+func (c *Conn) listRules(chain *rules.ListedChain) error {
+	name := appendString(nil, unix.NFTA_RULE_TABLE, chain.ID.Table.Name)
+	name = appendString(name, unix.NFTA_RULE_CHAIN, chain.ID.Name)
+	h := header{kind: nfTables(unix.NFT_MSG_GETRULE), flags: unix.NLM_F_DUMP, family: uint8(chain.ID.Table.Family)}
+	return c.query(h, name, func(m message) { chain.Rules = append(chain.Rules, readRule(m)) })
 }
 
 // readChain reads an NFT_MSG_NEWCHAIN.
@@ -187,17 +169,15 @@ func readChain(m message, family model.Family) rules.ListedChain {
 	return chain
 }
 
-// readRule reads an NFT_MSG_NEWRULE. chain is valid as long as m.
-func readRule(m message) (listed rules.Listed, chain []byte) {
+// readRule reads an NFT_MSG_NEWRULE.
+func readRule(m message) (listed rules.Listed) {
 	for kind, value := range attributes(m.body()) {
 		switch kind {
-		case unix.NFTA_RULE_CHAIN:
-			chain = text(value)
 		case unix.NFTA_RULE_HANDLE:
 			listed.Handle = number(value)
 		case unix.NFTA_RULE_EXPRESSIONS:
 			listed.Exprs = bytes.Clone(value)
 		}
 	}
-	return listed, chain
+	return listed
 }
