@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nlproxy/nlproxy/cmd/internal/config"
+	"github.com/nlproxy/nlproxy/dataplane"
+	"github.com/nlproxy/nlproxy/dataplane/iptables"
+	"github.com/nlproxy/nlproxy/dataplane/kernel"
+	"github.com/nlproxy/nlproxy/dataplane/model"
+	"github.com/nlproxy/nlproxy/dataplane/sysctl"
+	"github.com/nlproxy/nlproxy/watch"
+	"github.com/nlproxy/nlproxy/watch/addr"
+	"github.com/nlproxy/nlproxy/watch/pace"
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+)
+
+// The settings of the kernel that rules depend on, below /proc/sys.
+const (
+	routeLocalnet = "net/ipv4/conf/all/route_localnet"
+	tcpBeLiberal  = "net/netfilter/nf_conntrack_tcp_be_liberal"
+)
+
+func runCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Watch services and program this node, until told to stop",
+		Long: strings.TrimSpace(`
+Watch services and program this node, until told to stop by SIGTERM or SIGINT.
+
+Rules stay when nlproxy stops, so that services go on; "nlproxy cleanup" removes
+them. A start with nothing changed writes nothing.`),
+		Args: cobra.NoArgs,
+	}
+	flags := config.Bind(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, notes, err := configured(flags)
+		if err != nil {
+			return err
+		}
+		log, err := newLogger(c.Logging)
+		if err != nil {
+			return err
+		}
+		for _, note := range notes {
+			log.Warn(note)
+		}
+		return run(cmd.Context(), c, log)
+	}
+	return cmd
+}
+
+// run serves until ctx is done.
+func run(ctx context.Context, c config.Config, log *zap.Logger) error {
+	conn, err := kernel.Dial(kernel.Options{})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	d, err := newDataplane(c, conn, log)
+	if err != nil {
+		return err
+	}
+	s, err := newSource(c, log)
+	if err != nil {
+		return err
+	}
+	return follow(ctx, c, s, d, log)
+}
+
+// newDataplane prepares the kernel and what programs it.
+func newDataplane(c config.Config, conn *kernel.Conn, log *zap.Logger) (*dataplane.Dataplane, error) {
+	var settings sysctl.Tree
+	counters, err := ensureCounters(conn)
+	if err != nil {
+		log.Warn("packets are not counted by name", zap.Error(err))
+	}
+	return dataplane.New(dataplane.Options{
+		Reader: conn,
+		Writer: conn,
+		Plan:   planOptions(c, counters, beLiberal(settings, c.Conntrack.TCPBeLiberal, log)),
+		RouteLocalnet: func() error {
+			_, err := settings.Write(routeLocalnet, "1")
+			return err
+		},
+		Logger: log,
+	})
+}
+
+func ensureCounters(conn *kernel.Conn) (map[string]bool, error) {
+	names, err := conn.EnsureCounters([]string{iptables.InvalidDropped, iptables.LocalhostNodePorts})
+	have := make(map[string]bool, len(names))
+	for _, name := range names {
+		have[name] = true
+	}
+	return have, err
+}
+
+// beLiberal makes connection tracking tolerant of packets outside their window
+// if that is wanted, and reports whether it is. Before the first rule there
+// may be no connection tracking yet, which is not tolerant then.
+func beLiberal(settings sysctl.Tree, wanted bool, log *zap.Logger) bool {
+	if wanted {
+		if _, err := settings.Write(tcpBeLiberal, "1"); err != nil {
+			log.Warn("connection tracking stays strict", zap.Error(err))
+		}
+	}
+	value, err := settings.Read(tcpBeLiberal)
+	return err == nil && value != "0"
+}
+
+// follow keeps d in step with s and the addresses of this host.
+func follow(ctx context.Context, c config.Config, s *watch.Source, d *dataplane.Dataplane, log *zap.Logger) error {
+	runner, err := pace.New(pace.Options{Min: c.MinSyncPeriod, Burst: 2, Max: c.SyncPeriod, Retry: retryAfter},
+		func(ctx context.Context) error {
+			snapshot, ok := s.Snapshot()
+			if !ok {
+				return nil
+			}
+			snapshot.Node = bound(snapshot.Node, c.BindAddress)
+			err := d.Set(ctx, snapshot)
+			if err != nil && ctx.Err() == nil {
+				log.Error("rules are not up to date", zap.Error(err))
+			}
+			return err
+		})
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	if _, err := addr.Follow(ctx, addr.Options{OnChange: s.SetLocal, Logger: log}); err != nil {
+		return fmt.Errorf("addresses of this host: %w", err)
+	}
+	var running sync.WaitGroup
+	var sourceErr error
+	running.Go(func() { sourceErr = s.Run(ctx); stop() })
+	defer running.Wait()
+	if err := s.Ready(ctx); err != nil && ctx.Err() == nil {
+		stop()
+		return err
+	}
+	running.Go(func() { trigger(ctx, s, runner) })
+	runner.Run(ctx)
+	stop()
+	running.Wait()
+	return sourceErr
+}
+
+// bound puts the address that the user gave for this node in place of the one
+// of its family that the Node object has, and makes its family the primary one.
+func bound(n model.Node, a netip.Addr) model.Node {
+	if !a.IsValid() || a.IsUnspecified() {
+		return n
+	}
+	same := func(o netip.Addr) bool { return model.FamilyOf(o) == model.FamilyOf(a) }
+	n.Addresses = append([]netip.Addr{a}, slices.DeleteFunc(slices.Clone(n.Addresses), same)...)
+	return n
+}
+
+// retryAfter is how soon a failed synchronisation is repeated, at first.
+const retryAfter = time.Second
+
+// trigger asks for a run whenever there is something new.
+func trigger(ctx context.Context, s *watch.Source, runner *pace.Runner) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.Changed():
+			runner.Trigger()
+		}
+	}
+}
+
+// hostName is the name of this node's Node object if nothing else says so.
+func hostName(c config.Config) (string, error) {
+	if c.HostnameOverride != "" {
+		return c.HostnameOverride, nil
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("name of this host: %w", err)
+	}
+	return strings.ToLower(strings.TrimSpace(name)), nil
+}
