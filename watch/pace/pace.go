@@ -31,8 +31,8 @@ func (o Options) Validate() error {
 	switch {
 	case o.Min < 0:
 		return fmt.Errorf("pace: Min %v is negative", o.Min)
-	case o.Burst < 0:
-		return fmt.Errorf("pace: Burst %d is negative", o.Burst)
+	case o.Burst < 0 || o.Min > 0 && int64(o.Burst) > int64(never/2/o.Min):
+		return fmt.Errorf("pace: Burst %d is out of range", o.Burst)
 	case o.Max < 0 || o.Max > 0 && o.Max < o.Min:
 		return fmt.Errorf("pace: Max %v is below Min %v", o.Max, o.Min)
 	case o.Retry < 0 || o.Retry > never>>backoffDoublings:
@@ -87,7 +87,7 @@ func (r *Runner) Trigger() {
 
 // Run runs the function as it is due until ctx is done. It is called once.
 func (r *Runner) Run(ctx context.Context) {
-	limit := bucket{min: r.options.Min, burst: max(r.options.Burst, 1)}
+	limit := bucket{min: r.options.Min, burst: max(r.options.Burst, 1), full: time.Now()}
 	due := time.NewTimer(r.options.after(0))
 	defer due.Stop()
 	failures := 0
