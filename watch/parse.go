@@ -45,12 +45,8 @@ func parsePrefix(s string) (netip.Prefix, error) {
 	}
 	a, _ := netip.AddrFromSlice(network.IP)
 	bits, size := network.Mask.Size()
-	unmapped := a.Unmap()
-	bits -= size - unmapped.BitLen()
-	if bits < 0 {
-		return netip.Prefix{}, fmt.Errorf("%q covers more than the IPv4 addresses in IPv6", s)
-	}
-	return netip.PrefixFrom(unmapped, bits), nil
+	// Of an IPv4 range mapped into IPv6, what is left is 96 bits shorter.
+	return netip.PrefixFrom(a.Unmap(), bits-(size-a.Unmap().BitLen())), nil
 }
 
 var errPortRange = errors.New("not between 1 and 65535")
