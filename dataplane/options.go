@@ -11,9 +11,10 @@ import (
 	"go.uber.org/zap"
 )
 
-// Writer commits transactions; kernel.Conn is one. Its errors are those of
-// kernel.Conn.
+// Writer commits transactions; kernel.Conn is one, and says what the methods
+// do and which errors they return.
 type Writer interface {
+	Fit(ops []rules.Op) int
 	Apply(ops []rules.Op) (handles []uint64, err error)
 }
 
@@ -43,7 +44,7 @@ type Options struct {
 	RetryAside time.Duration
 
 	// TransactionBytes is the size from which changes go in several
-	// transactions. 0 means 8 MiB.
+	// transactions. 0 means 4 MiB.
 	TransactionBytes int
 
 	// Logger is told of each synchronisation and of what was set aside; nil
@@ -57,7 +58,7 @@ type Options struct {
 const (
 	defaultRetryAside       = time.Minute
 	maxRetryFactor          = 16
-	defaultTransactionBytes = 8 << 20
+	defaultTransactionBytes = 4 << 20
 )
 
 // Validate names the first field that cannot be used.

@@ -26,11 +26,11 @@ type sender struct {
 
 // outcome is what became of a transaction.
 type outcome struct {
-	edits   []rules.Edit
-	ops     int
-	bytes   int
-	handles []uint64
-	err     error
+	edits        []rules.Edit
+	ops, bytes   int
+	transactions int
+	handles      []uint64
+	err          error
 }
 
 func newSender(ctx context.Context, o Options, state *rules.State, report *Report) *sender {
@@ -69,14 +69,23 @@ func (s *sender) launch() {
 	go func(to chan<- outcome) { to <- s.apply(edits, size) }(s.flying)
 }
 
+// apply commits edits in one transaction. A socket that may not be made large
+// enough for it, as that of a user without privilege, takes several.
 func (s *sender) apply(edits []rules.Edit, size int) outcome {
 	var ops []rules.Op
 	for _, e := range edits {
 		ops = append(ops, e.Ops...)
 	}
 	out := outcome{edits: edits, ops: len(ops), bytes: size}
-	if len(ops) > 0 {
-		out.handles, out.err = s.writer.Apply(ops)
+	for len(ops) > 0 && out.err == nil {
+		// What does not fit at all is for the kernel package to refuse.
+		n := max(s.writer.Fit(ops), 1)
+		var handles []uint64
+		if handles, out.err = s.writer.Apply(ops[:n]); out.err == nil {
+			out.transactions++
+			out.handles = append(out.handles, handles...)
+			ops = ops[n:]
+		}
 	}
 	return out
 }
@@ -90,13 +99,13 @@ func (s *sender) land() {
 	out := <-s.flying
 	s.flying = nil
 	s.report.Kernel += time.Since(start)
+	s.committed += out.transactions
+	s.report.Transactions += out.transactions
 	if out.err != nil {
 		s.err = out.err
 		return
 	}
-	if out.ops > 0 {
-		s.committed++
-		s.report.Transactions++
+	if out.transactions > 0 {
 		s.report.Operations += out.ops
 		s.report.Bytes += out.bytes
 	}
