@@ -44,8 +44,8 @@ func (c *Conn) Apply(ops []rules.Op) (handles []uint64, err error) {
 	}
 	handles, err = c.transact(ops)
 	var refused *Refused
-	if errors.As(err, &refused) && refused.onlyBusyChains() && !remade(ops, refused) {
-		return c.applySplit(ops, refused)
+	if errors.As(err, &refused) && refused.onlyBusyChains() && deletionsCanWait(ops) {
+		return c.applySplit(ops)
 	}
 	return handles, err
 }
@@ -69,72 +69,6 @@ func (c *Conn) Fit(ops []rules.Op) int {
 		}
 	}
 	return len(ops)
-}
-
-// applySplit commits ops without the deletions that were refused, then these.
-// Kernels before 6.2 hold a chain for referenced until the transaction that
-// removes its last reference is over.
-func (c *Conn) applySplit(ops []rules.Op, busy *Refused) ([]uint64, error) {
-	rest, deletions, at := split(ops, busy)
-	handles := make([]uint64, len(ops))
-	if len(rest) > 0 {
-		got, err := c.transact(rest)
-		if err != nil {
-			return nil, err
-		}
-		for i, h := range got {
-			handles[at[i]] = h
-		}
-	}
-	return handles, c.deleteChains(deletions)
-}
-
-// deleteChains deletes those of the chains that the kernel lets go. Something
-// has been committed before, so that no error may say otherwise.
-func (c *Conn) deleteChains(ops []rules.Op) error {
-	var kept Refused
-	for len(ops) > 0 {
-		_, err := c.transact(ops)
-		var refused *Refused
-		switch {
-		case err == nil:
-			ops = nil
-		case errors.As(err, &refused):
-			kept.Objects = append(kept.Objects, refused.Objects...)
-			ops, _, _ = split(ops, refused)
-		default:
-			return &Uncertain{Err: err}
-		}
-	}
-	if len(kept.Objects) == 0 {
-		return nil
-	}
-	kept.Rest = true
-	return &kept
-}
-
-// split divides ops into those not refused, whose places in ops are at, and
-// those refused.
-func split(ops []rules.Op, r *Refused) (rest, refused []rules.Op, at []int) {
-	for i, op := range ops {
-		if slices.ContainsFunc(r.Objects, func(o Refusal) bool { return o.op == i }) {
-			refused = append(refused, op)
-			continue
-		}
-		rest = append(rest, op)
-		at = append(at, i)
-	}
-	return rest, refused, at
-}
-
-// remade reports whether a chain that could not be deleted is made again later
-// in ops, so that its deletion cannot wait.
-func remade(ops []rules.Op, r *Refused) bool {
-	return slices.ContainsFunc(r.Objects, func(o Refusal) bool {
-		return slices.ContainsFunc(ops[o.op+1:], func(op rules.Op) bool {
-			return op.Verb == rules.AddChain && op.Place.Chain == o.Place.Chain
-		})
-	})
 }
 
 // transact sends ops as one transaction and says what came of it.

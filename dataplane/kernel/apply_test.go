@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 
 	"github.com/nlproxy/nlproxy/dataplane/kernel"
@@ -167,6 +168,22 @@ func TestManyRulesHaveUnknownHandles(t *testing.T) {
 		t.Errorf("%d handles, some known; want %d zeros", len(handles), many)
 	}
 	n.wantMarks(web, want...)
+}
+
+func TestFitSaysHowMuchOneTransactionHolds(t *testing.T) {
+	n := newNode(t)
+	n.apply(made(web)...)
+	large := encoded(slices.Repeat([]expr.Any{comment("padding")}, 12)...)
+	ops := slices.Repeat([]rules.Op{put(rules.Append, web, large)}, 5000)
+	fit := n.Fit(ops)
+	if fit == len(ops) {
+		labtest.Missing(t, "a limit of the send buffer below %d bytes", len(ops)*len(large))
+	}
+	if _, err := n.Apply(ops); !errors.Is(err, unix.EMSGSIZE) {
+		t.Fatalf("more operations than fit: %v, want EMSGSIZE", err)
+	}
+	n.wantMarks(web)
+	n.apply(ops[:fit]...)
 }
 
 func TestRuleTooLargeForAnEchoIsCommitted(t *testing.T) {

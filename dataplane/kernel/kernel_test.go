@@ -11,8 +11,6 @@ import (
 
 	"github.com/google/nftables/expr"
 	"github.com/google/nftables/xt"
-	"github.com/mdlayher/netlink"
-	"golang.org/x/sys/unix"
 
 	"github.com/nlproxy/nlproxy/dataplane/kernel"
 	"github.com/nlproxy/nlproxy/dataplane/model"
@@ -135,17 +133,8 @@ func at(op rules.Op, handle uint64) rules.Op {
 	return op
 }
 
-// encoded returns expressions as NFTA_RULE_EXPRESSIONS holds them.
 func encoded(exprs ...expr.Any) []byte {
-	var attrs []netlink.Attribute
-	for _, e := range exprs {
-		b, err := expr.Marshal(unix.NFPROTO_IPV4, e)
-		if err != nil {
-			panic(err)
-		}
-		attrs = append(attrs, netlink.Attribute{Type: unix.NLA_F_NESTED | unix.NFTA_LIST_ELEM, Data: b})
-	}
-	b, err := netlink.MarshalAttributes(attrs)
+	b, err := rules.Encode(model.IPv4, exprs)
 	if err != nil {
 		panic(err)
 	}

@@ -131,3 +131,20 @@ func TestOutcomeOfATransaction(t *testing.T) {
 		})
 	}
 }
+
+func FuzzRepliesOfAnyShape(f *testing.F) {
+	ack := appendHeader(nil, header{kind: unix.NLMSG_ERROR, flags: unix.NLM_F_ACK_TLVS | unix.NLM_F_CAPPED, sequence: 11})
+	f.Add(endMessage(append(ack, make([]byte, 40)...), 0))
+	f.Add(encodeBatch(nil, times(2, "A"), 10, true))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		tr := transaction{ops: times(3, "A"), first: 10, handles: make([]uint64, 3)}
+		for m := range messages(b) {
+			tr.read(m)
+			readChain(m, model.IPv4)
+			readRule(m)
+		}
+		if handles, err := tr.outcome(); (err == nil) != (len(handles) == 3) {
+			t.Errorf("handles %v and error %v", handles, err)
+		}
+	})
+}

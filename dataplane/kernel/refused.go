@@ -35,9 +35,10 @@ type Refused struct {
 	Objects []Refusal
 	// Incomplete says that there may be more than the kernel could tell.
 	Incomplete bool
-	// Rest says that everything else has been committed. It is set only where
-	// all of Objects are chains that could not be deleted because they are in
-	// use. Otherwise nothing has changed.
+	// Rest says that everything else has been committed, in more than one
+	// transaction, and that Apply returned handles as well. It is set only
+	// where all of Objects are chains that could not be deleted because they
+	// are in use. Otherwise nothing has changed.
 	Rest bool
 }
 
@@ -99,7 +100,7 @@ func (r *Refused) onlyBusyChains() bool {
 			return false
 		}
 	}
-	return !r.Incomplete
+	return true
 }
 
 // refusal explains the kernel's answer to op, the i-th of its transaction.
@@ -127,10 +128,8 @@ func explain(op *rules.Op, errno unix.Errno, b blame) string {
 		return "the chain does not exist"
 	case errno == unix.ENOENT && encodings[op.Verb].handle != 0:
 		return fmt.Sprintf("the rule with handle %d does not exist", op.Handle)
-	case errno == unix.EEXIST && op.Verb == rules.AddChain:
-		return "the chain exists with another type, hook or priority"
-	case errno == unix.EOPNOTSUPP && op.Verb == rules.AddChain:
-		return "the chain exists with another hook or priority, or its type does not go with them"
+	case op.Verb == rules.AddChain && (errno == unix.EEXIST || errno == unix.EOPNOTSUPP):
+		return "the chain exists with another type, hook or priority, or its type does not go with them"
 	case errno == unix.EBUSY && op.Verb == rules.DeleteChain:
 		return "the chain is in use"
 	case errno == unix.EMLINK, errno == unix.ELOOP:

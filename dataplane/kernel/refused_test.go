@@ -2,6 +2,7 @@ package kernel_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/nftables/expr"
@@ -61,67 +62,67 @@ func TestReasonIsInWords(t *testing.T) {
 	}{
 		"unknown match among others": {
 			put(rules.Append, web, append(mark(1), encoded(comment("x"), match("nonesuch"), &expr.Counter{})...)),
-			"default/web: ip nat WEB rule 1: append: the kernel lacks xt_nonesuch (no such file or directory)",
+			"default/web: ip nat WEB rule 1: append: the kernel lacks xt_nonesuch",
 		},
 		"unknown target": {
 			put(rules.Append, web, encoded(&expr.Target{Name: "NONESUCH", Info: match("").(*expr.Match).Info})),
-			"default/web: ip nat WEB rule 1: append: the kernel lacks xt_NONESUCH (no such file or directory)",
+			"default/web: ip nat WEB rule 1: append: the kernel lacks xt_NONESUCH",
 		},
 		"match that does not accept the rule": {
 			put(rules.Append, web, tcpMatch()),
-			"default/web: ip nat WEB rule 1: append: expression 1 (match tcp) is not accepted (invalid argument)",
+			"default/web: ip nat WEB rule 1: append: expression 1 (match tcp) is not accepted",
 		},
 		"unknown set": {
 			put(rules.Append, web, encoded(&expr.Meta{Key: expr.MetaKeyMARK, Register: 1}, &expr.Lookup{SourceRegister: 1, SetName: "nonesuch"})),
-			"default/web: ip nat WEB rule 1: append: set nonesuch does not exist (no such file or directory)",
+			"default/web: ip nat WEB rule 1: append: set nonesuch does not exist",
 		},
 		"loop": {
 			put(rules.Append, web, jump("WEB")),
-			"default/web: ip nat WEB rule 1: append: jumps in a circle, or too deep (too many links)",
+			"default/web: ip nat WEB rule 1: append: jumps in a circle, or too deep",
 		},
 		"rule in an absent chain": {
 			put(rules.Append, chainID(model.IPv4, "nat", "ABSENT"), mark(1)),
-			"default/web: ip nat ABSENT rule 1: append: the chain does not exist (no such file or directory)",
+			"default/web: ip nat ABSENT rule 1: append: the chain does not exist",
 		},
 		"flush of an absent chain": {
 			on(rules.Flush, chainID(model.IPv4, "nat", "ABSENT")),
-			"default/web: ip nat ABSENT: flush: the chain does not exist (no such file or directory)",
+			"default/web: ip nat ABSENT: flush: the chain does not exist",
 		},
 		"absent chain deleted": {
 			on(rules.DeleteChain, chainID(model.IPv4, "nat", "ABSENT")),
-			"default/web: ip nat ABSENT: delete chain: the chain does not exist (no such file or directory)",
+			"default/web: ip nat ABSENT: delete chain: the chain does not exist",
 		},
 		"chain in an absent table": {
 			on(rules.AddChain, noTable),
-			"default/web: ip absent WEB: add chain: the table does not exist (no such file or directory)",
+			"default/web: ip absent WEB: add chain: the table does not exist",
 		},
 		"rule beside an absent one": {
 			at(put(rules.InsertAfter, web, mark(1)), 4711),
-			"default/web: ip nat WEB rule 1: insert after: the rule with handle 4711 does not exist (no such file or directory)",
+			"default/web: ip nat WEB rule 1: insert after: the rule with handle 4711 does not exist",
 		},
 		"absent rule replaced": {
 			at(put(rules.Replace, web, mark(1)), 4711),
-			"default/web: ip nat WEB rule 1: replace: the rule with handle 4711 does not exist (no such file or directory)",
+			"default/web: ip nat WEB rule 1: replace: the rule with handle 4711 does not exist",
 		},
 		"base chain of another type": {
 			hooked("INPUT", rules.Hook{Type: "filter", Number: unix.NF_INET_LOCAL_IN, Priority: 100}),
-			"default/web: ip nat INPUT: add chain: the chain exists with another type, hook or priority (file exists)",
+			"default/web: ip nat INPUT: add chain: the chain exists with another type, hook or priority, or its type does not go with them",
 		},
 		"base chain of another priority": {
 			hooked("INPUT", rules.Hook{Type: "nat", Number: unix.NF_INET_LOCAL_IN, Priority: 99}),
-			"default/web: ip nat INPUT: add chain: the chain exists with another hook or priority, or its type does not go with them (operation not supported)",
+			"default/web: ip nat INPUT: add chain: the chain exists with another type, hook or priority, or its type does not go with them",
 		},
 		"chain that became a base chain": {
 			hooked("WEB", rules.Hook{Type: "nat", Number: unix.NF_INET_LOCAL_IN}),
-			"default/web: ip nat WEB: add chain: the chain exists with another type, hook or priority (file exists)",
+			"default/web: ip nat WEB: add chain: the chain exists with another type, hook or priority, or its type does not go with them",
 		},
 		"unknown type of chain": {
 			hooked("BASE", rules.Hook{Type: "nonesuch"}),
-			"default/web: ip nat BASE: add chain: the kernel lacks nft_chain_nonesuch (no such file or directory)",
+			"default/web: ip nat BASE: add chain: the kernel lacks nft_chain_nonesuch",
 		},
 		"unknown verb": {
 			on(rules.Verb(99), web),
-			"default/web: ip nat WEB: verb 99: no such verb (invalid argument)",
+			"default/web: ip nat WEB: verb 99: no such verb",
 		},
 	}
 	n := newNode(t)
@@ -134,7 +135,10 @@ func TestReasonIsInWords(t *testing.T) {
 			if err == nil {
 				t.Fatalf("applied, want %s", test.want)
 			}
-			wantLines(t, err, test.want)
+			// Kernels differ in the number.
+			if got, _, _ := strings.Cut(err.Error(), " ("+refused(t, err).Objects[0].Errno.Error()); got != test.want {
+				t.Errorf("error\n%v\nwant\n%s", err, test.want)
+			}
 		})
 	}
 }

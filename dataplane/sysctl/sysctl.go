@@ -7,8 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 )
 
 // ErrReadOnly says that the settings cannot be written at all, as in a
@@ -42,7 +41,7 @@ func (t Tree) Read(name string) (string, error) {
 //
 // The error is fs.ErrNotExist for a setting that does not exist,
 // fs.ErrPermission for one that this process may not write, ErrReadOnly, or
-// unix.EINVAL for a value that the kernel does not accept.
+// syscall.EINVAL for a value that the kernel does not accept.
 func (t Tree) Write(name, value string) (changed bool, err error) {
 	now, err := t.Read(name)
 	if err != nil || now == value {
@@ -87,7 +86,7 @@ func reason(err error) error {
 	if errors.As(err, &path) {
 		err = path.Err
 	}
-	if errors.Is(err, unix.EROFS) {
+	if errors.Is(err, syscall.EROFS) {
 		return fmt.Errorf("%w: %w", ErrReadOnly, err)
 	}
 	return err
