@@ -99,7 +99,7 @@ func (e *encoder) endpoints(p plan.Port, n names) {
 		sep := n.sep(ep)
 		var remember []expr.Any
 		if p.Affinity != 0 {
-			remember = xt.RecentSet(sep, e.family)
+			remember = xt.RecentSet(sep)
 		}
 		e.add(sep, []rules.Rule{
 			rule(phrase.Source(host(ep.Addr())), comment, phrase.Jump(markMasq)),
@@ -158,7 +158,7 @@ func (e *encoder) spread(p plan.Port, n names, pool []netip.AddrPort) []rules.Ru
 	if p.Affinity != 0 {
 		for _, ep := range pool {
 			rs = append(rs, rule(e.comment(p.Name.String()+" -> "+ep.String()),
-				xt.RecentCheck(n.sep(ep), uint32(p.Affinity.Seconds()), e.family),
+				xt.RecentCheck(n.sep(ep), uint32(p.Affinity.Seconds())),
 				phrase.Jump(n.sep(ep))))
 		}
 	}

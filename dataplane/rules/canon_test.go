@@ -110,7 +110,10 @@ func TestCanonicalOfWhatTheKernelListsIsThatOfWhatWasSent(t *testing.T) {
 		t.Run(f.String(), func(t *testing.T) {
 			sent := map[rules.ChainID][]rules.Rule{{Table: rules.Table{Family: f, Name: "filter"}, Name: "all"}: everything(f)}
 			for chain, r := range targets(f) {
-				table := map[bool]string{true: "nat", false: "filter"}[chain == "dnat" || chain == "masquerade"]
+				table := "filter"
+				if slices.Contains([]string{"dnat", "masquerade", "nf-nat", "nf-masq"}, chain) {
+					table = "nat"
+				}
 				id := rules.ChainID{Table: rules.Table{Family: f, Name: table}, Name: chain}
 				sent[id] = []rules.Rule{r}
 			}

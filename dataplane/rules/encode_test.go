@@ -48,7 +48,7 @@ func everything(f model.Family) []rules.Rule {
 	add(model.SCTP, phrase.Protocol(model.SCTP), xt.SCTP(), xt.SCTPDestinationPort(2905), phrase.Counter())
 	add(0, phrase.Mark(0x4000), phrase.NotMark(0x8000), phrase.Counter(), phrase.Jump(rulestest.Target))
 	add(0, xt.Comment("a"), xt.Comment(strings.Repeat("é", 200)), xt.Statistic(3), phrase.Counter())
-	add(0, xt.RecentCheck("b", 10800, f), xt.RecentSet("b", f), phrase.Counter())
+	add(0, xt.RecentCheck("b", 10800), xt.RecentSet("b"), phrase.Counter())
 	add(0, xt.DestinationLocal(), xt.SourceLocal(), phrase.Counter())
 	add(0, xt.State(xt.New), xt.NotState(xt.Related, xt.Established, xt.DNATed), phrase.Counter())
 	add(0, xt.NFAcct(rulestest.Counter), phrase.Counter())
@@ -67,6 +67,32 @@ func targets(f model.Family) map[string]rules.Rule {
 		"dnat":       one(model.TCP, phrase.Protocol(model.TCP), phrase.Counter(), xt.DNAT(netip.MustParseAddrPort(to))),
 		"masquerade": one(0, phrase.Counter(), xt.Masquerade(f)),
 		"reject":     one(0, phrase.Counter(), xt.Reject(f)),
+		"nf-nat":     one(0, nativeNAT(f)),
+		"nf-masq":    one(0, exprs{&expr.Masq{FullyRandom: true}}),
+		"nf-others":  one(0, others()),
+	}
+}
+
+// nativeNAT leaves out the ends of its ranges.
+func nativeNAT(f model.Family) exprs {
+	const address, port = 1, 2
+	return exprs{
+		&expr.Immediate{Register: address, Data: make([]byte, f.Bits()/8)},
+		&expr.Immediate{Register: port, Data: []byte{0x1f, 0x90}},
+		&expr.NAT{Type: expr.NATTypeDestNAT, Family: uint32(f), RegAddrMin: address, RegProtoMin: port},
+	}
+}
+
+// others use the second numbers of registers.
+func others() exprs {
+	return exprs{
+		&expr.Meta{Key: expr.MetaKeyMARK, Register: unix.NFT_REG32_00},
+		&expr.Bitwise{SourceRegister: unix.NFT_REG32_00, DestRegister: unix.NFT_REG32_04, Len: 4, Mask: []byte{1, 1, 1, 1}, Xor: []byte{2, 2, 2, 2}},
+		&expr.Meta{Key: expr.MetaKeyMARK, SourceRegister: true, Register: unix.NFT_REG32_04},
+		&expr.Numgen{Register: unix.NFT_REG32_01, Modulus: 5, Type: unix.NFT_NG_RANDOM},
+		&expr.Fib{Register: unix.NFT_REG32_08, FlagDADDR: true, ResultADDRTYPE: true},
+		&expr.Ct{Register: unix.NFT_REG32_12, Key: expr.CtKeySTATE},
+		&expr.Verdict{Kind: expr.VerdictGoto, Chain: rulestest.Target},
 	}
 }
 

@@ -19,8 +19,7 @@ type NFAcctInfo struct {
 
 // NFAcct counts the packet in the named accounting object, which must exist, as
 // `-m nfacct --nfacct-name NAME`. It is of revision 0, which every kernel has;
-// iptables-nft writes revision 1 where there is one (since Linux 5.4), and reads
-// both.
+// iptables-nft writes revision 1 where the kernel has that, and reads both.
 func NFAcct(name string) []expr.Any { return match("nfacct", 0, NFAcctInfo{Name: name}) }
 
 func (i NFAcctInfo) encode() []byte {

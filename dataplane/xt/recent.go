@@ -51,7 +51,7 @@ var hostMask = [16]byte(bytes.Repeat([]byte{0xff}, 16))
 // RecentCheck tests that the source address is in the named list and no older
 // than seconds, and clears older entries, as `-m recent --rcheck --seconds
 // SECONDS --reap --name NAME --rsource`.
-func RecentCheck(name string, seconds uint32, _ model.Family) []expr.Any {
+func RecentCheck(name string, seconds uint32) []expr.Any {
 	return match("recent", 1, RecentInfo{
 		Seconds: seconds, Flags: RecentFlagCheck | RecentFlagReap, Name: name, Mask: hostMask,
 	})
@@ -59,7 +59,7 @@ func RecentCheck(name string, seconds uint32, _ model.Family) []expr.Any {
 
 // RecentSet puts the source address into the named list, as `-m recent --set
 // --name NAME --rsource`.
-func RecentSet(name string, _ model.Family) []expr.Any {
+func RecentSet(name string) []expr.Any {
 	return match("recent", 1, RecentInfo{Flags: RecentFlagSet, Name: name, Mask: hostMask})
 }
 

@@ -106,8 +106,11 @@ func List(table rules.Table) ([]rules.ListedChain, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &chains[place[name]]
-		c.Rules = append(c.Rules, r)
+		i, ok := place[name]
+		if !ok {
+			return nil, fmt.Errorf("rule %d is in chain %s, which was not listed", r.Handle, name)
+		}
+		chains[i].Rules = append(chains[i].Rules, r)
 	}
 	return chains, nil
 }
