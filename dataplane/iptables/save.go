@@ -24,7 +24,9 @@ type SaveOptions struct {
 // Save prints chains as iptables-nft-save 1.8.9, and for IPv6
 // ip6tables-nft-save, prints them: tables by family and name, in each the base
 // chains in the order of their hooks and then the others by name, rules in
-// their order. It is for what Encode gives and for what a kernel lists.
+// their order. It is for what Encode gives and for what a kernel lists. It
+// leaves out the tools' comments with the time, and built-in chains that do not
+// exist, which the tools print as empty.
 //
 // What has no counterpart in a KUBE-* ruleset is named in a comment like
 // "/* limit */" at its place in the rule. Errors are those of w.

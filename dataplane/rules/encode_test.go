@@ -3,7 +3,6 @@ package rules_test
 import (
 	"bytes"
 	"encoding/hex"
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -255,9 +254,6 @@ func FuzzDecode(f *testing.F) {
 			case *expr.Target:
 				_, _ = xt.ParseTarget(model.Family(family), e)
 			}
-		}
-		if _, err := rules.Canonical(nil, b); err != nil && !strings.Contains(fmt.Sprint(err), "attribute") {
-			t.Errorf("decoded, but: %v", err)
 		}
 	})
 }

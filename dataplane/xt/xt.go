@@ -19,8 +19,8 @@ type Info interface {
 // ErrUnknown is returned for an extension or revision not known here.
 var ErrUnknown = errors.New("unknown xtables extension")
 
-// extension names an extension and its revision. Families do not share
-// revisions of MASQUERADE and REJECT; their parsers look at the family.
+// extension names an extension and its revision. What one revision keeps may
+// differ by family all the same, as for MASQUERADE, so parsers are told it.
 type extension struct {
 	name     string
 	revision uint32
