@@ -3,7 +3,8 @@
 // Guarantees:
 //   - Atomicity. Apply commits all its operations, over both families and all
 //     tables, as one nf_tables transaction, or changes nothing. The one
-//     exception is written at Refused.Rest.
+//     exception: where the only thing in the way are chains that cannot be
+//     deleted yet, all else is committed first and the deletions follow.
 //   - Nothing leaks. All replies to a call are read before it returns; an error
 //     belongs to the call that caused it, and to the operation that caused it.
 //   - An error is one of three. *Refused names every object that the kernel
