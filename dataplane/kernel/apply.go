@@ -27,11 +27,13 @@ const (
 )
 
 // Apply commits ops, in their order, as one transaction of nf_tables, or
-// changes nothing. If all that the kernel refuses is to delete chains in use, as
-// kernels before 6.2 do when the last reference goes in the same transaction,
-// the deletions follow in a transaction of their own; see Refused.Rest. handles[i] is the
-// handle of the rule that ops[i] made, where ops[i] makes one and the kernel
-// told it, as it does for up to 256 rules; 0 elsewhere.
+// changes nothing. If all that the kernel refuses is to delete chains in use,
+// as kernels before 6.2 do when the last reference goes in the same
+// transaction, the deletions follow in a transaction of their own; see
+// Refused.Rest.
+//
+// handles[i] is the handle of the rule that ops[i] made, where ops[i] makes
+// one and the kernel told it, as it does for up to 256 rules; 0 elsewhere.
 //
 // Errors are *Refused, *Uncertain, or any other, after which nothing has
 // changed: EMSGSIZE among them for more operations than Fit says.
