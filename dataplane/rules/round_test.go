@@ -139,14 +139,14 @@ func (n *node) foreign(chain string, rules ...Rule) {
 	}
 }
 
-var frame = Part{Owner: Frame, Blocks: []Block{
+var frame = Part{Family: model.IPv4, Owner: Frame, Blocks: []Block{
 	block("Pmark", numbered(1)),
 	block("S", jump("Pmark")),
 	block("L", jump("S")),
 }}
 
 func web(numbers ...int) Part {
-	p := Part{Owner: "default/web", Blocks: []Block{block("Pweb"), block("S", jump("Pweb"))}}
+	p := Part{Family: model.IPv4, Owner: "default/web", Blocks: []Block{block("Pweb"), block("S", jump("Pweb"))}}
 	for _, n := range numbers {
 		p.Blocks[0].Rules = append(p.Blocks[0].Rules, numbered(n))
 	}
@@ -272,6 +272,18 @@ func TestRoundListsOnlyChainsWhoseHandlesItNeeds(t *testing.T) {
 	if n.kernel.listed != 1 {
 		t.Errorf("a chain whose handles are known was listed")
 	}
+}
+
+func TestRoundMayBeCutBetweenAChainAndItsRules(t *testing.T) {
+	n := newNode(t)
+	r := n.state.Round(true, n.kernel.list)
+	n.commit(r.Add(frame), true)
+	edits := r.Add(web(10, 11))
+	n.commit(edits[:1], true)
+	rest := r.Finish()
+	n.commit(edits[1:], true)
+	n.commit(rest, true)
+	n.want("Pweb", "10 11")
 }
 
 func TestRoundNoticesDrift(t *testing.T) {
