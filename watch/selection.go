@@ -99,9 +99,9 @@ func (s *selection) outcome(ctx context.Context, err error) {
 	defer s.mu.Unlock()
 	switch {
 	case err != nil && !s.failed:
-		s.log.Warn("lost the API server; what it said last stays", zap.String("kind", s.kind), zap.Error(err))
+		s.log.Warn("cannot list or watch; what was read last stays", zap.String("kind", s.kind), zap.Error(err))
 	case err == nil && s.failed:
-		s.log.Info("found the API server again", zap.String("kind", s.kind))
+		s.log.Info("can list and watch again", zap.String("kind", s.kind))
 	}
 	s.failed = err != nil
 }
