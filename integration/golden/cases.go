@@ -45,6 +45,12 @@ func Cases(t testing.TB) []Case {
 	return cases
 }
 
+// Named is the case of that name.
+func Named(t testing.TB, name string) Case {
+	t.Helper()
+	return read(t, filepath.Join(folder(t), name))
+}
+
 func read(t testing.TB, dir string) Case {
 	t.Helper()
 	return Case{

@@ -3,6 +3,9 @@ package golden
 import (
 	"net/netip"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/nlproxy/nlproxy/integration/lab"
 	"github.com/nlproxy/nlproxy/integration/lab/labtest"
@@ -37,4 +40,24 @@ func Read(t testing.TB, ns *lab.Namespace) string {
 	return Normalise(
 		labtest.Run(t, ns, "", "iptables-nft-save"),
 		labtest.Run(t, ns, "", "ip6tables-nft-save"))
+}
+
+// patience is how long Await waits for a program to write its rules.
+const patience = 30 * time.Second
+
+// Await reads the ruleset of ns again and again until it is want. If it never
+// is, t fails with the difference.
+func Await(t testing.TB, ns *lab.Namespace, want string) {
+	t.Helper()
+	ticks := time.NewTicker(100 * time.Millisecond)
+	defer ticks.Stop()
+	for deadline := time.Now().Add(patience); ; <-ticks.C {
+		got := Read(t, ns)
+		if got == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after %s (-want +got):\n%s", patience, cmp.Diff(want, got))
+		}
+	}
 }

@@ -21,6 +21,10 @@ var ErrForbidden = errors.New("making namespaces is not permitted")
 // that it is inside. It is unset at once, so that children do not inherit it.
 const marker = "NLPROXY_LAB"
 
+// Inside reports whether this process is one that Enter started. It is no more
+// to be asked once Enter has been called.
+func Inside() bool { return os.Getenv(marker) != "" }
+
 // Enter calls run in a user, network and mount namespace of its own, where
 // this user is root and lo is up, and returns what run returned.
 //
@@ -50,7 +54,7 @@ const (
 )
 
 func enter(run func() int, first, second uintptr) (code int, err error) {
-	if os.Getenv(marker) == "" {
+	if !Inside() {
 		return again(first, second)
 	}
 	if err := errors.Join(os.Unsetenv(marker), settle()); err != nil {

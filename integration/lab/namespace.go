@@ -57,8 +57,9 @@ func (n *Namespace) Close() error { return n.handle.Close() }
 //
 // fn runs on a goroutine that owns its thread. Goroutines that fn starts are
 // not in n, nor is anything that fn leaves behind to make sockets later: only
-// what happens before fn returns, on its own goroutine, is. Where a whole
-// program has to be in a namespace, run it in a process of its own.
+// what happens before fn returns, on its own goroutine, is. A program that is to
+// outlive fn is started by Start, and code that makes sockets at any time goes
+// into a process of its own.
 //
 // If fn ends its goroutine (runtime.Goexit, which testing.T's FailNow calls),
 // the caller's ends too.
@@ -118,6 +119,12 @@ func (n *Namespace) Dial(ctx context.Context, dialer net.Dialer, network, addres
 		return err
 	})
 	return conn, err
+}
+
+// DialContext is Dial with a zero dialer, as http.Transport and rest.Config
+// want it.
+func (n *Namespace) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	return n.Dial(ctx, net.Dialer{}, network, address)
 }
 
 // Netlink opens a route netlink handle in n. The caller closes it.
