@@ -147,6 +147,9 @@ func (c *Conn) listRules(chain *rules.ListedChain) error {
 	return c.query(h, name, func(m message) { chain.Rules = append(chain.Rules, readRule(m)) })
 }
 
+// nfDrop is NF_DROP of linux/netfilter.h, a base chain's policy.
+const nfDrop = 0
+
 // readChain reads an NFT_MSG_NEWCHAIN.
 func readChain(m message, family model.Family) rules.ListedChain {
 	var chain rules.ListedChain
@@ -164,6 +167,8 @@ func readChain(m message, family model.Family) rules.ListedChain {
 			hook.Number = uint32(number(attribute(value, unix.NFTA_HOOK_HOOKNUM)))
 			hook.Priority = int32(number(attribute(value, unix.NFTA_HOOK_PRIORITY)))
 			chain.Hook = &hook
+		case unix.NFTA_CHAIN_POLICY:
+			chain.Drops = number(value) == nfDrop
 		}
 	}
 	return chain

@@ -9,6 +9,7 @@ import (
 	"github.com/nlproxy/nlproxy/dataplane/kernel"
 	"github.com/nlproxy/nlproxy/dataplane/model"
 	"github.com/nlproxy/nlproxy/dataplane/rules"
+	"github.com/nlproxy/nlproxy/integration/lab/labtest"
 )
 
 func TestListHasTheTablesAskedForAlone(t *testing.T) {
@@ -114,5 +115,18 @@ func TestListWhileOthersChangeTheRuleset(t *testing.T) {
 		if total := len(got[0].Rules) + len(got[1].Rules); total != size {
 			t.Fatalf("%d rules listed, want %d", total, size)
 		}
+	}
+}
+
+func TestListTellsThePolicy(t *testing.T) {
+	n := newNode(t)
+	labtest.Run(t, n.Namespace, "", "iptables-nft", "-P", "FORWARD", "DROP")
+	forward := chainID(model.IPv4, "filter", "FORWARD")
+	if c, err := n.ListChain(forward); err != nil || !c.Drops {
+		t.Errorf("a chain of policy drop: %+v, %v", c, err)
+	}
+	labtest.Run(t, n.Namespace, "", "iptables-nft", "-P", "FORWARD", "ACCEPT")
+	if c, err := n.ListChain(forward); err != nil || c.Drops {
+		t.Errorf("a chain of policy accept: %+v, %v", c, err)
 	}
 }
