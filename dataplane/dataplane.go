@@ -139,10 +139,7 @@ func (d *Dataplane) log(r Report) {
 		zap.Duration("kernel", r.Kernel), zap.Duration("elapsed", r.Duration),
 	}
 	for _, c := range r.Conflicts {
-		d.opts.Logger.Warn("two services claim a frontend",
-			zap.Stringer("winner", c.Winner), zap.Stringer("loser", c.Loser),
-			zap.Stringer("kind", c.Frontend.Kind), zap.Stringer("address", c.Frontend.Addr),
-			zap.Uint16("port", c.Frontend.Port), zap.Stringer("protocol", c.Protocol))
+		d.opts.Logger.Warn("two services claim a frontend", zap.Stringer("conflict", c))
 	}
 	if r.Err == nil {
 		d.opts.Logger.Info("synchronised", fields...)

@@ -10,6 +10,7 @@ import (
 	"github.com/nlproxy/nlproxy/dataplane/kernel"
 	"github.com/nlproxy/nlproxy/dataplane/model"
 	"github.com/nlproxy/nlproxy/integration/golden"
+	"github.com/nlproxy/nlproxy/integration/lab"
 	"github.com/nlproxy/nlproxy/integration/lab/labtest"
 	"github.com/nlproxy/nlproxy/watch"
 	"github.com/spf13/pflag"
@@ -32,28 +33,34 @@ var local = []netip.Addr{
 func TestRulesetEqualsKubeProxys(t *testing.T) {
 	for _, c := range golden.Cases(t) {
 		t.Run(c.Name, func(t *testing.T) {
-			conf := configOf(t, c.Config)
-			snapshot := snapshotOf(t, conf, c.Objects)
 			ns := golden.Namespace(t)
-			err := ns.Do(func() error {
-				conn, err := kernel.Dial(kernel.Options{})
-				if err != nil {
-					return err
-				}
-				defer conn.Close()
-				d, err := newDataplane(conf, conn, zaptest.NewLogger(t))
-				if err != nil {
-					return err
-				}
-				return d.Set(t.Context(), snapshot)
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			program(t, ns, c)
 			if diff := cmp.Diff(c.Want, golden.Read(t, ns)); diff != "" {
 				t.Errorf("ruleset (-kube-proxy +ours):\n%s", diff)
 			}
 		})
+	}
+}
+
+// program makes the kernel serve a case's objects.
+func program(t *testing.T, ns *lab.Namespace, c golden.Case) {
+	t.Helper()
+	conf := configOf(t, c.Config)
+	snapshot := snapshotOf(t, conf, c.Objects)
+	err := ns.Do(func() error {
+		conn, err := kernel.Dial(kernel.Options{})
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		d, err := newDataplane(conf, conn, nil, zaptest.NewLogger(t))
+		if err != nil {
+			return err
+		}
+		return d.Set(t.Context(), snapshot)
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -1,7 +1,99 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
 
-func planCommand() *cobra.Command { return &cobra.Command{Use: "plan"} }
+	"github.com/nlproxy/nlproxy/cmd/internal/config"
+	"github.com/nlproxy/nlproxy/dataplane/iptables"
+	"github.com/nlproxy/nlproxy/dataplane/model"
+	"github.com/nlproxy/nlproxy/dataplane/plan"
+	"github.com/nlproxy/nlproxy/dataplane/rules"
+	"github.com/nlproxy/nlproxy/watch"
+	"github.com/spf13/cobra"
+)
 
-func rulesCommand() *cobra.Command { return &cobra.Command{Use: "rules"} }
+func planCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "plan --manifests DIR",
+		Short: "Print the ruleset that manifests and configuration make",
+		Long: strings.TrimSpace(`
+Print the ruleset that manifests and configuration make, as iptables-save does.
+
+No kernel is asked, and no privilege needed. Node ports are taken to be served
+on the addresses of the Node object, and the kernel to have named counters.
+"--manifests -" reads one stream of YAML documents from standard input. What is
+wrong with an object is told on standard error and costs only that object.`),
+		Args: cobra.NoArgs,
+	}
+	flags := config.Bind(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, notes, err := configured(flags)
+		if err != nil {
+			return err
+		}
+		for _, note := range notes {
+			fmt.Fprintln(cmd.ErrOrStderr(), note)
+		}
+		return printPlan(c, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+	}
+	return cmd
+}
+
+func printPlan(c config.Config, in io.Reader, out, complaints io.Writer) error {
+	s, problems, err := load(c, in)
+	if err != nil {
+		return err
+	}
+	for _, p := range problems {
+		fmt.Fprintln(complaints, p)
+	}
+	s.Node = bound(s.Node, c.BindAddress)
+	s.Node.Local = s.Node.Addresses
+	counters := map[string]bool{iptables.InvalidDropped: true, iptables.LocalhostNodePorts: true}
+	parts, conflicts := planned(planOptions(c, counters, c.Conntrack.TCPBeLiberal), s)
+	for _, conflict := range conflicts {
+		fmt.Fprintln(complaints, conflict)
+	}
+	chains, err := rules.Layout(parts)
+	if err != nil {
+		return err
+	}
+	return iptables.Save(out, chains, iptables.SaveOptions{})
+}
+
+func load(c config.Config, in io.Reader) (model.Snapshot, []watch.Problem, error) {
+	o, err := sourceOptions(c, nil)
+	switch {
+	case err != nil:
+		return model.Snapshot{}, nil, err
+	case c.Manifests == "":
+		return model.Snapshot{}, nil, errors.New("--manifests: a directory is needed, or - for standard input")
+	case c.Manifests == "-":
+		return watch.Read("standard input", in, o)
+	}
+	return watch.Load(c.Manifests, o)
+}
+
+// planned yields what both families' plans of s put into chains.
+func planned(o plan.Options, s model.Snapshot) (iter.Seq[rules.Part], []plan.Conflict) {
+	var plans []plan.Plan
+	var conflicts []plan.Conflict
+	for _, f := range model.Families {
+		p := plan.New(f, o).Build(s)
+		plans = append(plans, p)
+		conflicts = append(conflicts, p.Conflicts...)
+	}
+	return func(yield func(rules.Part) bool) {
+		for _, p := range plans {
+			for part := range iptables.Encode(p) {
+				if !yield(part) {
+					return
+				}
+			}
+		}
+	}, conflicts
+}

@@ -53,19 +53,20 @@ them. A start with nothing changed writes nothing.`),
 		for _, note := range notes {
 			log.Warn(note)
 		}
-		return run(cmd.Context(), c, log)
+		return run(cmd.Context(), c, nil, log)
 	}
 	return cmd
 }
 
-// run serves until ctx is done.
-func run(ctx context.Context, c config.Config, log *zap.Logger) error {
+// run serves until ctx is done. If observe is not nil, it is told of each
+// synchronisation.
+func run(ctx context.Context, c config.Config, observe func(dataplane.Report), log *zap.Logger) error {
 	conn, err := kernel.Dial(kernel.Options{})
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	d, err := newDataplane(c, conn, log)
+	d, err := newDataplane(c, conn, observe, log)
 	if err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func run(ctx context.Context, c config.Config, log *zap.Logger) error {
 }
 
 // newDataplane prepares the kernel and what programs it.
-func newDataplane(c config.Config, conn *kernel.Conn, log *zap.Logger) (*dataplane.Dataplane, error) {
+func newDataplane(c config.Config, conn *kernel.Conn, observe func(dataplane.Report), log *zap.Logger) (*dataplane.Dataplane, error) {
 	var settings sysctl.Tree
 	counters, err := ensureCounters(conn)
 	if err != nil {
@@ -91,7 +92,8 @@ func newDataplane(c config.Config, conn *kernel.Conn, log *zap.Logger) (*datapla
 			_, err := settings.Write(routeLocalnet, "1")
 			return err
 		},
-		Logger: log,
+		Logger:   log,
+		Observer: observe,
 	})
 }
 

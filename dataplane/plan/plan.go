@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"fmt"
 	"net/netip"
+	"strconv"
 	"time"
 
 	"github.com/nlproxy/nlproxy/dataplane/model"
@@ -183,4 +185,13 @@ type Conflict struct {
 	Protocol model.Protocol
 	Winner   model.PortName
 	Loser    model.PortName
+}
+
+// String says in one line who claims what and who has it.
+func (c Conflict) String() string {
+	where := "node port " + strconv.Itoa(int(c.Frontend.Port))
+	if c.Frontend.Kind != NodePort {
+		where = c.Frontend.Kind.String() + " " + netip.AddrPortFrom(c.Frontend.Addr, c.Frontend.Port).String()
+	}
+	return fmt.Sprintf("service %s: %s/%s belongs to %s", c.Loser, where, c.Protocol, c.Winner)
 }

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nlproxy/nlproxy/integration/golden"
+	"github.com/nlproxy/nlproxy/integration/lab"
+	"github.com/nlproxy/nlproxy/integration/lab/labtest"
+)
+
+// execute runs a command of nlproxy in ns and returns what it printed.
+func execute(t *testing.T, ns *lab.Namespace, args ...string) (out, complaints string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd := root()
+	cmd.SetArgs(args)
+	cmd.SetOut(&stdout)
+	cmd.SetErr(&stderr)
+	if err := ns.Do(func() error { return cmd.ExecuteContext(t.Context()) }); err != nil {
+		t.Fatalf("nlproxy %s: %v", strings.Join(args, " "), err)
+	}
+	return stdout.String(), stderr.String()
+}
+
+// written puts a case's objects and configuration into files.
+func written(t *testing.T, c golden.Case) (manifests, configuration string) {
+	t.Helper()
+	dir := t.TempDir()
+	configuration = filepath.Join(dir, "config.yaml")
+	for name, content := range map[string][]byte{"config.yaml": c.Config, "manifests/objects.yaml": c.Objects} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "manifests"), configuration
+}
+
+// families splits what Save prints into the two programs' shares.
+func families(saved string) (v4, v6 string) {
+	tables := strings.SplitAfter(saved, "COMMIT\n")
+	return tables[0] + tables[1], tables[2] + tables[3]
+}
+
+// TestPlanPrintsKubeProxysRuleset needs neither kernel nor tools.
+func TestPlanPrintsKubeProxysRuleset(t *testing.T) {
+	for _, c := range golden.Cases(t) {
+		t.Run(c.Name, func(t *testing.T) {
+			manifests, configuration := written(t, c)
+			out, complaints := execute(t, labtest.Current(t), "plan", "--manifests", manifests, "--config", configuration)
+			if diff := cmp.Diff(c.Want, golden.Normalise(families(out))); diff != "" {
+				t.Errorf("ruleset (-kube-proxy +plan):\n%s", diff)
+			}
+			if complaints != "" {
+				t.Errorf("complaints:\n%s", complaints)
+			}
+		})
+	}
+}
+
+func TestPlanTellsWhatIsWrong(t *testing.T) {
+	manifests := t.TempDir()
+	bad := `{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "default"},
+		"spec": {"clusterIP": "10.96.0.1", "ports": [{"port": 70000}]}}`
+	if err := os.WriteFile(filepath.Join(manifests, "bad.json"), []byte(bad), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, complaints := execute(t, labtest.Current(t), "plan", "--manifests", manifests)
+	if !strings.Contains(complaints, "default/web") || !strings.Contains(complaints, "70000") {
+		t.Errorf("complaints name neither the object nor the value:\n%s", complaints)
+	}
+	if !strings.Contains(out, ":KUBE-SERVICES") {
+		t.Errorf("nothing was planned:\n%s", out)
+	}
+}
+
+func TestRulesPrintsWhatTheToolsPrint(t *testing.T) {
+	ns := golden.Namespace(t)
+	labtest.Run(t, ns, "", "iptables-nft", "-t", "nat", "-N", "OTHER")
+	c := golden.Cases(t)[7]
+	program(t, ns, c)
+	ours, _ := execute(t, ns, "rules", "--no-counters")
+	if diff := cmp.Diff(c.Want, golden.Normalise(families(ours))); diff != "" {
+		t.Errorf("rules (-kube-proxy +printed):\n%s", diff)
+	}
+	if strings.Contains(ours, "OTHER") {
+		t.Error("a chain of others was printed")
+	}
+	if all, _ := execute(t, ns, "rules", "--all"); !strings.Contains(all, "OTHER") {
+		t.Error("--all leaves out a chain of others")
+	}
+	one, _ := execute(t, ns, "rules", "--table", "nat", "--family", "ipv6")
+	if !strings.HasPrefix(one, "*nat\n") || strings.Count(one, "COMMIT") != 1 {
+		t.Errorf("one table of one family:\n%s", one)
+	}
+	if !strings.Contains(one, "[0:0] -A") {
+		t.Errorf("no counters:\n%s", one)
+	}
+}
+
+func TestRulesRefusesAnUnknownTable(t *testing.T) {
+	cmd := root()
+	cmd.SetArgs([]string{"rules", "--table", "raw"})
+	if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), `"raw"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestCleanupLeavesNothingOfOurs(t *testing.T) {
+	ns := golden.Namespace(t)
+	before := labtest.Run(t, ns, "", "nft", "list", "ruleset")
+	program(t, ns, golden.Cases(t)[15])
+	if out, _ := execute(t, ns, "cleanup"); !strings.HasPrefix(out, "removed") {
+		t.Errorf("cleanup says %q", out)
+	}
+	if saved := labtest.Run(t, ns, "", "iptables-nft-save"); strings.Contains(saved, "KUBE-SERVICES") {
+		t.Errorf("after cleanup:\n%s", saved)
+	}
+	left, _ := execute(t, ns, "rules", "--no-counters")
+	for _, line := range strings.Split(left, "\n") {
+		if strings.HasPrefix(line, "-A") && !strings.Contains(line, "KUBE-FIREWALL") {
+			t.Errorf("after cleanup, of what was %q: %s", before, line)
+		}
+	}
+	if out, _ := execute(t, ns, "cleanup"); !strings.Contains(out, "removed: 0 operations") {
+		t.Errorf("a second cleanup says %q", out)
+	}
+}

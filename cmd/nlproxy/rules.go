@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/nlproxy/nlproxy/dataplane/iptables"
+	"github.com/nlproxy/nlproxy/dataplane/kernel"
+	"github.com/nlproxy/nlproxy/dataplane/model"
+	"github.com/nlproxy/nlproxy/dataplane/rules"
+	"github.com/spf13/cobra"
+)
+
+// selection is what of the kernel's ruleset to print.
+type selection struct {
+	table    string
+	family   string
+	everyone bool
+	plain    bool
+}
+
+func rulesCommand() *cobra.Command {
+	var s selection
+	cmd := &cobra.Command{
+		Use:   "rules",
+		Short: "Print the ruleset in the kernel, counters included",
+		Long: strings.TrimSpace(`
+Print the ruleset in the kernel as iptables-save does, counters included, with
+no tool installed: the chains of nlproxy or of kube-proxy's iptables mode, and
+the base chains that lead to them.`),
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			conn, err := kernel.Dial(kernel.Options{})
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			chains, err := s.list(conn)
+			if err != nil {
+				return err
+			}
+			return iptables.Save(cmd.OutOrStdout(), chains, iptables.SaveOptions{Counters: !s.plain})
+		},
+	}
+	cmd.Flags().StringVarP(&s.table, "table", "t", "", "only this table: nat, filter or mangle")
+	cmd.Flags().StringVarP(&s.family, "family", "f", "", "only this family: ipv4 or ipv6")
+	cmd.Flags().BoolVarP(&s.everyone, "all", "a", false, "also the chains of others in these tables")
+	cmd.Flags().BoolVar(&s.plain, "no-counters", false, "leave out packets and bytes")
+	return cmd
+}
+
+func (s selection) list(conn *kernel.Conn) ([]rules.ListedChain, error) {
+	tables, err := s.tables()
+	if err != nil {
+		return nil, err
+	}
+	chains, err := conn.List(tables)
+	if err != nil {
+		return nil, fmt.Errorf("list rules: %w", err)
+	}
+	if s.everyone {
+		return chains, nil
+	}
+	var ours []rules.ListedChain
+	for _, c := range chains {
+		if _, ok := iptables.Classify(c.ID); ok {
+			ours = append(ours, c)
+		}
+	}
+	return ours, nil
+}
+
+func (s selection) tables() ([]rules.Table, error) {
+	var chosen []rules.Table
+	for _, t := range iptables.Tables() {
+		if s.table != "" && s.table != t.Name || s.family != "" && s.family != familyNames[t.Family] {
+			continue
+		}
+		chosen = append(chosen, t)
+	}
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("--table %q, --family %q: tables are nat, filter and mangle, families ipv4 and ipv6", s.table, s.family)
+	}
+	return chosen, nil
+}
+
+var familyNames = map[model.Family]string{model.IPv4: "ipv4", model.IPv6: "ipv6"}
