@@ -2,11 +2,13 @@ package watch
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 )
@@ -27,7 +29,7 @@ func readYAML(file []byte) []document {
 		data, err := yaml.YAMLToJSONStrict(d.data)
 		switch {
 		case err != nil:
-			all = append(all, document{line: d.errorLine(err), err: err})
+			all = append(all, d.fault(err))
 		case !bytes.Equal(data, []byte("null")):
 			all = append(all, document{line: d.begin(), data: data})
 		}
@@ -75,18 +77,21 @@ func (d document) begin() int {
 
 var yamlLine = regexp.MustCompile(`\bline (\d+)\b`)
 
-// errorLine returns the line of the file that a YAML parser's error means, or
-// where the document begins.
-func (d document) errorLine(err error) int {
-	found := yamlLine.FindStringSubmatch(err.Error())
-	if found == nil {
-		return d.begin()
-	}
-	line, err := strconv.Atoi(found[1])
-	if err != nil || line < 1 {
-		return d.begin()
-	}
-	return d.line + line - 1
+// fault returns what a YAML parser found wrong, with the lines of the file for
+// those of the document.
+func (d document) fault(err error) document {
+	at := 0
+	text := yamlLine.ReplaceAllStringFunc(err.Error(), func(found string) string {
+		n, err := strconv.Atoi(strings.TrimPrefix(found, "line "))
+		if err != nil {
+			return found
+		}
+		if at == 0 {
+			at = d.line + n - 1
+		}
+		return "line " + strconv.Itoa(d.line+n-1)
+	})
+	return document{line: cmp.Or(at, d.begin()), err: errors.New(strings.Join(strings.Fields(text), " "))}
 }
 
 // readJSON splits a file into its JSON values. Where one is bad, the rest of
@@ -101,18 +106,20 @@ func readJSON(file []byte) []document {
 		case errors.Is(err, io.EOF):
 			return all
 		case err != nil:
-			return append(all, document{line: lineAt(file, jsonOffset(err, decoder)), err: err})
+			return append(all, document{line: jsonErrorLine(file, err), err: err})
 		}
 		begin := decoder.InputOffset() - int64(len(data))
 		all = append(all, document{line: lineAt(file, begin), data: data})
 	}
 }
 
-func jsonOffset(err error, d *json.Decoder) int64 {
+// jsonErrorLine returns the line of a syntax error; any other error is that the
+// file ends too soon.
+func jsonErrorLine(file []byte, err error) int {
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return syntax.Offset
+		return lineAt(file, syntax.Offset)
 	}
-	return d.InputOffset()
+	return lineAt(file, int64(len(file)))
 }
 
 func lineAt(file []byte, offset int64) int {

@@ -178,7 +178,8 @@ func (r *manifestReader) object(file string, line int, kind manifestKind, h head
 		f.object.name.Namespace = orDefault(h.Metadata.Namespace)
 	}
 	m := manifest{object: f.object, line: line}
-	obj, _, err := r.decoder.Decode(data, nil, nil)
+	gvk := h.GroupVersionKind()
+	obj, _, err := r.decoder.Decode(data, &gvk, nil)
 	if err != nil {
 		m.refused = true
 		for _, e := range decodingErrors(err) {

@@ -117,8 +117,8 @@ func validateHeadless(ips *field.Path, spec *corev1.ServiceSpec) field.ErrorList
 	return nil
 }
 
-// validateFamilies refuses two addresses of one family, and ones that are not
-// of the family that they should have.
+// validateFamilies refuses a family that is there twice, and addresses that are
+// not of the family that they should have.
 func validateFamilies(at *field.Path, spec *corev1.ServiceSpec) field.ErrorList {
 	families := at.Child("ipFamilies")
 	seen := map[corev1.IPFamily]bool{}
@@ -129,6 +129,9 @@ func validateFamilies(at *field.Path, spec *corev1.ServiceSpec) field.ErrorList 
 		seen[f] = true
 		return oneOf(at, f, corev1.IPv4Protocol, corev1.IPv6Protocol)
 	})
+	if len(errs) > 0 {
+		return errs
+	}
 	if len(spec.ClusterIPs) < len(spec.IPFamilies) {
 		errs = append(errs, field.Required(at.Child("clusterIPs").Index(len(spec.ClusterIPs)),
 			"there is no server to allocate an address for each of `ipFamilies`"))
