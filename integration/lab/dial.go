@@ -11,14 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// defaultTimeout leaves room for one SYN that is lost, which TCP sends again
-// after a second.
-const defaultTimeout = 2 * time.Second
+// defaultTimeout leaves room for two SYNs to be sent again, after one second
+// and after three. The first is often without effect: its ICMP error arrives
+// while connect still holds the socket, and is put aside (tcp_v4_err,
+// net/ipv4/tcp_ipv4.c, Linux 6.18).
+const defaultTimeout = 4 * time.Second
 
-// DialOptions say how to reach a server. The zero value is any source, and two
-// seconds.
+// DialOptions say how to reach a server. The zero value is any source, and
+// four seconds.
 type DialOptions struct {
-	// Timeout bounds the whole attempt; 0 means two seconds.
+	// Timeout bounds the whole attempt; 0 means four seconds.
 	Timeout time.Duration
 	// Source is the local address, and LocalPort the local port; not valid and
 	// 0 mean that the kernel chooses.

@@ -2,8 +2,12 @@ package lab_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,20 +28,20 @@ func newNode(t *testing.T) *lab.Node {
 
 func TestEveryPlaceReachesEveryPlace(t *testing.T) {
 	n := newNode(t)
-	networks := []string{"tcp", "udp"}
-	if lab.HasSCTP() {
-		networks = append(networks, "sctp")
-	}
-	for _, network := range networks {
-		for _, server := range n.Places() {
-			labtest.Serve(t, server, network, port)
-			for _, client := range n.Places() {
-				for _, a := range server.Addresses {
-					to := netip.AddrPortFrom(a, port)
-					checkAnswer(t, network, client, server, to)
+	for _, network := range []string{"tcp", "udp", "sctp"} {
+		t.Run(network, func(t *testing.T) {
+			if network == "sctp" && !lab.HasSCTP() {
+				t.Skip("SKIPPED: the kernel has no SCTP")
+			}
+			for _, server := range n.Places() {
+				labtest.Serve(t, server, network, port)
+				for _, client := range n.Places() {
+					for _, a := range server.Addresses {
+						checkAnswer(t, network, client, server, netip.AddrPortFrom(a, port))
+					}
 				}
 			}
-		}
+		})
 	}
 }
 
@@ -248,6 +252,41 @@ func TestNewNodeOfTheCurrentNamespace(t *testing.T) {
 	want := fmt.Sprintf("10.244.1.%d:%d", 51, port)
 	if got := n.Self.Dial("tcp", netip.MustParseAddrPort(want), lab.DialOptions{}); got.By != "pod-50" {
 		t.Errorf("at %s: %s", want, got)
+	}
+}
+
+func TestProcessRunsInItsNamespaceUntilItIsKilled(t *testing.T) {
+	labtest.Tools(t, "sleep")
+	ns := labtest.Namespace(t)
+	p, err := ns.Start(exec.Command("sleep", "600"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want string
+	if err := ns.Do(func() (err error) {
+		want, err = os.Readlink("/proc/thread-self/ns/net")
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", p.PID())); got != want {
+		t.Errorf("in %s, want %s (%v)", got, want, err)
+	}
+	select {
+	case <-p.Done():
+		t.Error("ended by itself")
+	default:
+	}
+	p.Kill()
+	if err := p.Err(); err == nil || err.Error() != "signal: killed" {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+func TestStartNamesTheProgramThatIsNotThere(t *testing.T) {
+	_, err := labtest.Namespace(t).Start(exec.Command("/no/such/program"))
+	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "/no/such/program") {
+		t.Errorf("got %v", err)
 	}
 }
 

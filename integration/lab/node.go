@@ -54,7 +54,8 @@ func (o Options) Validate() error {
 // 10.244.1.0/24 and fd00:244:1::/64, remote pods in 10.244.2.0/24 and
 // fd00:244:2::/64. Whatever the outside sends, service addresses included, is
 // routed to the node. What the node sends to an address that is nowhere is
-// answered with ICMP "network unreachable" by the router.
+// answered with ICMP "network unreachable" by the router, five times at once
+// and then once a second.
 type Node struct {
 	// Self is the node: traffic from its own processes.
 	Self *Place

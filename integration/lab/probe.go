@@ -12,7 +12,7 @@ import (
 const defaultRate = 200
 
 // ProbeOptions say how to probe. The zero value is 200 probes a second, each
-// of which may take two.
+// of which may take four.
 type ProbeOptions struct {
 	// Rate is in probes per second; 0 means 200.
 	Rate int

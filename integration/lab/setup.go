@@ -34,8 +34,10 @@ var sysctls = []sysctl{
 	// inherit IPv4's (devinet_init_net, Linux 6.18).
 	{"net/ipv4/conf/all/rp_filter", "0"},
 	{"net/ipv4/conf/default/rp_filter", "0"},
-	// Every refusal is answered, not one in a second.
-	{"net/ipv4/icmp_ratelimit", "0"},
+	// Every refusal is answered, not one in a second. A rate limit of 0 would
+	// do it for IPv4 too, but empty the bucket from which "network unreachable"
+	// is paid (inet_peer_xrlim_allow and ip_error, net/ipv4, Linux 6.1).
+	{"net/ipv4/icmp_ratemask", "0"},
 	{"net/ipv6/icmp/ratelimit", "0"},
 }
 

@@ -150,6 +150,12 @@ func TestPrisoner(t *testing.T) {
 	case "fails":
 		t.Fatal("failed as asked")
 	case "waits":
+		// It has this process's output, and outlives it unless it is killed.
+		sleep := exec.Command("sleep", "600")
+		sleep.Stdout = os.Stdout
+		if _, err := labtest.Namespace(t).Start(sleep); err != nil {
+			t.Fatal(err)
+		}
 		fmt.Println("waiting")
 		if _, err := os.Stdin.Read(make([]byte, 1)); err != nil {
 			t.Fatal(err)
@@ -157,7 +163,8 @@ func TestPrisoner(t *testing.T) {
 	}
 }
 
-func TestMainsProcessDiesWithTheOneThatStartedIt(t *testing.T) {
+func TestEverythingDiesWithTheProcessThatStartedIt(t *testing.T) {
+	labtest.Tools(t, "sleep")
 	cmd := exec.Command("/proc/self/exe", "-test.run=^TestPrisoner$")
 	cmd.Env = append(os.Environ(), "NLPROXY_TEST_PRISONER=waits")
 	in, err := cmd.StdinPipe()
