@@ -53,10 +53,9 @@ type Round struct {
 	wanted map[party]struct{}
 	// claims are the rules and chains of the listing that owners were found for.
 	claims claims
-	shared []Edit
-	tails  []Edit
-	lent   []Edit
-	gone   []ChainID
+	// What Finish returns, in this order.
+	shared, tails, lent, loose []Edit
+	gone                       []ChainID
 }
 
 // Round begins a round. With all, the parts that are added are all there are:
@@ -117,7 +116,7 @@ func (r *Round) Finish() []Edit {
 	if r.all {
 		r.dropOthers()
 	}
-	edits := slices.Concat(r.shared, r.tails, r.lent)
+	edits := slices.Concat(r.shared, r.tails, r.lent, r.loose)
 	for _, id := range r.gone {
 		edits = append(edits, Edit{id: id, effect: flushesChain, Ops: []Op{chainOp(Flush, id)}})
 	}
@@ -207,6 +206,6 @@ func (r *Round) clearLoose(id ChainID, h *held) {
 		}
 	}
 	if len(h.rules) > 0 {
-		r.shared = append(r.shared, e)
+		r.loose = append(r.loose, e)
 	}
 }

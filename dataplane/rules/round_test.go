@@ -234,6 +234,24 @@ func TestRoundTakesOverAndRemovesLeftovers(t *testing.T) {
 	n.want("Xother", "92")
 }
 
+// TestRoundIsNeverWithoutATail: cut anywhere, the old last rule stands until
+// the new one does.
+func TestRoundIsNeverWithoutATail(t *testing.T) {
+	n := newNode(t)
+	n.foreign("Pmark", numbered(1))
+	n.foreign("S", jump("Pold"), jump("Pold"))
+	n.foreign("Pold", numbered(9))
+	n.relist()
+	r := n.state.Round(true, n.kernel.list)
+	for _, e := range slices.Concat(r.Add(frame), r.Finish()) {
+		n.commit([]Edit{e}, true)
+		if words := strings.Fields(n.show("S")); len(words) == 0 {
+			t.Fatal("S is empty")
+		}
+	}
+	n.want("S", "Pmark")
+}
+
 func TestAnchorsGoFirstAndForeignRulesStay(t *testing.T) {
 	n := newNode(t)
 	n.foreign("L", numbered(90), numbered(91))
