@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,7 +52,7 @@ func newAPI(c clients, o Options, backoff *wait.Backoff) *Source {
 	s.run = func(ctx context.Context) error {
 		// A reflector speaks to klog alone; what matters is logged by
 		// selection.
-		ctx = klog.NewContext(ctx, logr.Discard())
+		ctx = klog.NewContext(ctx, klog.Logger{})
 		var running sync.WaitGroup
 		for _, r := range reflectors {
 			running.Go(func() { r.RunWithContext(ctx) })
@@ -86,9 +85,8 @@ func reflectors(c clients, o Options, f *facts, r *reporter, backoff *wait.Backo
 }
 
 func newReflector(backoff *wait.Backoff, kind runtime.Object, to cache.ReflectorStore, from *selection) *cache.Reflector {
-	silent := logr.Discard()
 	return cache.NewReflectorWithOptions(from, kind, to, cache.ReflectorOptions{
-		Logger: &silent, Name: from.kind, Backoff: backoff,
+		Logger: &klog.Logger{}, Name: from.kind, Backoff: backoff,
 	})
 }
 
