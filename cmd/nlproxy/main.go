@@ -19,6 +19,10 @@ func main() {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return
 	}
+	var code exitCode
+	if errors.As(err, &code) {
+		os.Exit(int(code))
+	}
 	fmt.Fprintln(os.Stderr, "nlproxy:", err)
 	os.Exit(1)
 }

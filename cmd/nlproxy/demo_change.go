@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/nlproxy/nlproxy/dataplane"
+	"github.com/nlproxy/nlproxy/integration/lab"
+)
+
+// changeWait is how long a change may take to be in effect.
+const changeWait = 5 * time.Second
+
+// change is a manifest that takes the place of another while its service is
+// used.
+type change struct {
+	title string
+	// file is what to write over liveManifest.
+	file string
+	from string
+	to   netip.AddrPort
+	// before and after are what comes of connections until the change is in
+	// effect, and from then on: nothing else may happen in between.
+	before, after want
+	why           string
+}
+
+const liveManifest = "live.yaml"
+
+var changes = []change{
+	{"the only endpoint goes", "change/removed.yaml", "pod-3", at("10.96.0.24:80"), by("pod-1"), refused,
+		"until one packet was answered, from one packet on refused"},
+	{"another endpoint comes", "change/added.yaml", "pod-3", at("10.96.0.24:80"), refused, by("pod-2"),
+		"until one packet was refused, from one packet on answered"},
+}
+
+// transition is what came of a change.
+type transition struct {
+	// effect is the time from the file's replacement to the first connection
+	// that went the new way, and before how many went the old way till then.
+	effect time.Duration
+	before int
+	report dataplane.Report
+	wrong  []string
+}
+
+// carryOut replaces the manifest in dir by that of manifests and connects again
+// and again, until the change is in effect.
+func (c change) carryOut(ctx context.Context, from *lab.Place, d *daemon, manifests fs.FS, dir string) (transition, error) {
+	content, err := fs.ReadFile(manifests, c.file)
+	if err != nil {
+		return transition{}, err
+	}
+	d.forget()
+	start := time.Now()
+	if err := replace(filepath.Join(dir, liveManifest), content); err != nil {
+		return transition{}, err
+	}
+	t := c.watch(ctx, from, start)
+	if len(t.wrong) == 0 {
+		t.report, err = d.synchronised(ctx)
+	}
+	return t, err
+}
+
+// watch connects until the outcome is that of after.
+func (c change) watch(ctx context.Context, from *lab.Place, start time.Time) (t transition) {
+	for ctx.Err() == nil {
+		sent := time.Now()
+		outcome := from.Dial("tcp", c.to, lab.DialOptions{})
+		switch {
+		case c.after.is(outcome):
+			t.effect = sent.Sub(start)
+			return t
+		case !c.before.is(outcome):
+			t.wrong = []string{fmt.Sprintf("in between: %s", outcome)}
+			return t
+		case sent.Sub(start) > changeWait:
+			t.wrong = []string{fmt.Sprintf("not in effect after %v: still %s", changeWait, outcome)}
+			return t
+		}
+		t.before++
+	}
+	return t
+}
+
+// is reports whether one outcome is among those that w allows.
+func (w want) is(o lab.Outcome) bool {
+	return o.Kind == w.kind && (o.Kind != lab.Answered || o.By == w.by[0])
+}
+
+// replace gives the file at path a new content at one moment.
+func replace(path string, content []byte) error {
+	next := filepath.Join(filepath.Dir(path), "."+filepath.Base(path))
+	if err := os.WriteFile(next, content, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(next, path)
+}
