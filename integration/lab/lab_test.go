@@ -136,8 +136,8 @@ func TestSpreadCountsByServer(t *testing.T) {
 	start := time.Now()
 	got := n.Pods[0].Spread("tcp", to, count, lab.DialOptions{})
 	t.Logf("%d connections in %s", count, time.Since(start))
-	if got.By["remote-1"] != count || got.Answered() != count || s.Answered() != count {
-		t.Errorf("%s; the server counted %d; want %d", got, s.Answered(), count)
+	if got.By["remote-1"] != count || got.Answered() != count || s.Asked() != count {
+		t.Errorf("%s; the server counted %d; want %d", got, s.Asked(), count)
 	}
 	if got.Sources[n.Pods[0].IPv4()] != count {
 		t.Errorf("sources %v", got.Sources)

@@ -16,9 +16,9 @@ import (
 // replies with its place's name, the address and port at which it was reached,
 // and the address and port from which.
 type Server struct {
-	name     string
-	answered atomic.Int64
-	running  sync.WaitGroup
+	name    string
+	asked   atomic.Int64
+	running sync.WaitGroup
 
 	mu     sync.Mutex
 	closed bool
@@ -37,8 +37,8 @@ func (p *Place) Serve(network string, port uint16) (*Server, error) {
 	return s, nil
 }
 
-// Answered is how many questions s has answered.
-func (s *Server) Answered() int { return int(s.answered.Load()) }
+// Asked is how many questions have reached s. Whoever has an answer is counted.
+func (s *Server) Asked() int { return int(s.asked.Load()) }
 
 // Close stops listening, cuts all connections and waits until s is at rest.
 func (s *Server) Close() error {
@@ -120,10 +120,10 @@ func (s *Server) replyLines(conn net.Conn) {
 	lines := bufio.NewScanner(conn)
 	reply := []byte(s.reply(conn.LocalAddr(), conn.RemoteAddr()))
 	for lines.Scan() {
+		s.asked.Add(1)
 		if _, err := conn.Write(reply); err != nil {
 			return
 		}
-		s.answered.Add(1)
 	}
 }
 
@@ -134,10 +134,9 @@ func (s *Server) replyPackets(conn net.PacketConn, at netip.AddrPort) {
 		if err != nil {
 			return
 		}
+		s.asked.Add(1)
 		// A client may be gone by now; the next one is not.
-		if _, err := conn.WriteTo([]byte(s.reply(net.UDPAddrFromAddrPort(at), from)), from); err == nil {
-			s.answered.Add(1)
-		}
+		_, _ = conn.WriteTo([]byte(s.reply(net.UDPAddrFromAddrPort(at), from)), from)
 	}
 }
 
