@@ -31,7 +31,7 @@ func reduceService(svc *corev1.Service) (*model.Service, []Problem) {
 	spec := &svc.Spec
 	return &model.Service{
 		Name:                name,
-		Ports:               servicePorts(spec.Ports, f),
+		Ports:               servicePorts(spec, f),
 		ClusterIPs:          clusterIPs(spec, f),
 		ExternalIPs:         externalIPs(spec.ExternalIPs, f),
 		LoadBalancerIPs:     loadBalancerIPs(svc.Status.LoadBalancer.Ingress, f),
@@ -49,11 +49,11 @@ func served(svc *corev1.Service) bool {
 		svc.Spec.ClusterIP != "" && svc.Spec.ClusterIP != corev1.ClusterIPNone
 }
 
-func servicePorts(ports []corev1.ServicePort, f *findings) []model.Port {
-	all := make([]model.Port, 0, len(ports))
-	for i, p := range ports {
+func servicePorts(spec *corev1.ServiceSpec, f *findings) []model.Port {
+	all := make([]model.Port, 0, len(spec.Ports))
+	for i, p := range spec.Ports {
 		field := fmt.Sprintf("spec.ports[%d]", i)
-		port, ok := servicePort(p, field, f)
+		port, ok := servicePort(p, spec.Type, field, f)
 		if !ok {
 			continue
 		}
@@ -66,7 +66,7 @@ func servicePorts(ports []corev1.ServicePort, f *findings) []model.Port {
 	return all
 }
 
-func servicePort(p corev1.ServicePort, field string, f *findings) (model.Port, bool) {
+func servicePort(p corev1.ServicePort, t corev1.ServiceType, field string, f *findings) (model.Port, bool) {
 	protocol, err := protocolOf(p.Protocol)
 	if err != nil {
 		f.add(field+".protocol", "%v", err)
@@ -78,7 +78,8 @@ func servicePort(p corev1.ServicePort, field string, f *findings) (model.Port, b
 		return model.Port{}, false
 	}
 	port := model.Port{PortKey: model.PortKey{Port: p.Name, Protocol: protocol}, Number: number}
-	if p.NodePort != 0 {
+	// A server gives every port of this type a node port; a manifest may not.
+	if p.NodePort != 0 || t == corev1.ServiceTypeNodePort {
 		if port.NodePort, err = parsePort(p.NodePort); err != nil {
 			f.add(field+".nodePort", "%v", err)
 		}

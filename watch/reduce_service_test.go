@@ -218,10 +218,16 @@ func TestReduceService(t *testing.T) {
 		"external policy of node ports has no health check": {
 			func(s *corev1.Service) {
 				s.Spec.Type = corev1.ServiceTypeNodePort
+				s.Spec.Ports[0].NodePort = 30080
 				s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 				s.Spec.HealthCheckNodePort = 32000
 			},
-			webFacts(func(s *model.Service) { s.ExternalLocal = true }), nil,
+			webFacts(func(s *model.Service) { s.ExternalLocal = true; s.Ports[0].NodePort = 30080 }), nil,
+		},
+		"missing node port": {
+			func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort },
+			webFacts(),
+			[]string{"service default/web: spec.ports[0].nodePort: 0 is not between 1 and 65535"},
 		},
 		"health check of a balancer with the local policy": {
 			func(s *corev1.Service) {
