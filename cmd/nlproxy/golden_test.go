@@ -29,7 +29,7 @@ var local = []netip.Addr{
 }
 
 // TestRulesetEqualsKubeProxys programs the kernel for each case and has the
-// iptables tools read it back.
+// iptables tools read it back. nft must be able to list it, too.
 func TestRulesetEqualsKubeProxys(t *testing.T) {
 	for _, c := range golden.Cases(t) {
 		t.Run(c.Name, func(t *testing.T) {
@@ -38,6 +38,7 @@ func TestRulesetEqualsKubeProxys(t *testing.T) {
 			if diff := cmp.Diff(c.Want, golden.Read(t, ns)); diff != "" {
 				t.Errorf("ruleset (-kube-proxy +ours):\n%s", diff)
 			}
+			labtest.Run(t, ns, "", "nft", "list", "ruleset")
 		})
 	}
 }
