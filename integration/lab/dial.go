@@ -80,7 +80,7 @@ func (p *Place) dial(network string, to netip.AddrPort, o DialOptions, deadline 
 	if network == "sctp" {
 		return dialSCTP(p.Namespace, o.local(to), to, deadline)
 	}
-	dialer := net.Dialer{Deadline: deadline, Control: prepare}
+	dialer := net.Dialer{Deadline: deadline, Control: o.prepare}
 	switch network {
 	case "tcp":
 		dialer.LocalAddr = net.TCPAddrFromAddrPort(o.local(to))
@@ -90,13 +90,19 @@ func (p *Place) dial(network string, to netip.AddrPort, o DialOptions, deadline 
 	return p.Namespace.Dial(context.Background(), dialer, network, to.String())
 }
 
-// prepare lets a local port be used again at once, and makes the kernel report
-// every ICMP error of a UDP socket: without RECVERR only "port unreachable" is
-// (udp_err, net/ipv4/udp.c, Linux 6.18).
-func prepare(network, _ string, conn syscall.RawConn) error {
+// prepare lets a given local port be used again at once, and makes the kernel
+// report every ICMP error of a UDP socket: without RECVERR only "port
+// unreachable" is (udp_err, net/ipv4/udp.c, Linux 6.18).
+//
+// A port that the kernel chooses must not be one in use. With REUSEADDR on both
+// sockets it may be in UDP, and one of them gets the other's answers
+// (inet_rcv_saddr_equal in udp_lib_lport_inuse, the same file).
+func (o DialOptions) prepare(network, _ string, conn syscall.RawConn) error {
 	var failed error
 	err := conn.Control(func(fd uintptr) {
-		failed = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+		if o.LocalPort != 0 {
+			failed = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+		}
 		switch {
 		case failed != nil:
 		case network == "udp4":
