@@ -1,0 +1,213 @@
+package traffic
+
+import (
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nlproxy/nlproxy/dataplane"
+	"github.com/nlproxy/nlproxy/dataplane/iptables"
+	"github.com/nlproxy/nlproxy/dataplane/kernel"
+	"github.com/nlproxy/nlproxy/dataplane/model"
+	"github.com/nlproxy/nlproxy/dataplane/plan"
+	"github.com/nlproxy/nlproxy/dataplane/rules"
+	"github.com/nlproxy/nlproxy/integration/lab"
+	"github.com/nlproxy/nlproxy/integration/lab/labtest"
+	"github.com/nlproxy/nlproxy/watch"
+)
+
+// One service here has so many endpoints that its transaction needs a buffer
+// that only root gets.
+func TestMain(m *testing.M) { labtest.MainAsRoot(m) }
+
+// settings are what a cluster usually has.
+func settings() plan.Options {
+	return plan.Options{
+		MasqueradeBit: 14,
+		Detect: plan.Detect{
+			Mode:         plan.DetectClusterCIDR,
+			ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("fd00:244::/32")},
+		},
+		NodePorts:   plan.NodePorts{Localhost: true},
+		DropInvalid: true,
+		Counters:    plan.Counters{InvalidDropped: true, LocalhostNodePorts: true},
+	}
+}
+
+// A proxy is a node of the lab, servers at every pod, and a Dataplane that is
+// fed with manifests.
+type proxy struct {
+	*lab.Node
+	options dataplane.Options
+	data    *dataplane.Dataplane
+	conn    *kernel.Conn
+	// local are the node's own addresses from the next sync on.
+	local []netip.Addr
+	// report is that of the last sync, and problems what was wrong with its
+	// manifests.
+	report   dataplane.Report
+	problems []watch.Problem
+
+	services *model.Services // nil before the first sync
+}
+
+func newProxy(t *testing.T, o plan.Options) *proxy {
+	t.Helper()
+	p := bareProxy(t, dataplane.Options{Plan: o})
+	servers := slices.Concat(p.Pods, p.Remote)
+	for _, place := range servers {
+		for _, n := range networks() {
+			labtest.Serve(t, place, n, targetPort)
+		}
+	}
+	p.acquaint(t, servers)
+	return p
+}
+
+// acquaint has everybody talk to everybody, so that no later packet waits for
+// a neighbour to be found: links that have just come up may miss the first
+// question.
+func (p *proxy) acquaint(t *testing.T, servers []*lab.Place) {
+	t.Helper()
+	var running sync.WaitGroup
+	for _, from := range p.Places() {
+		for _, to := range servers {
+			for _, a := range to.Addresses {
+				running.Go(func() {
+					if got := from.Dial("udp", netip.AddrPortFrom(a, targetPort), lab.DialOptions{Timeout: deadline}); got.By != to.Name {
+						t.Errorf("without any rules, %s to %s: %s", from, to, got)
+					}
+				})
+			}
+		}
+	}
+	running.Wait()
+}
+
+// bareProxy is a proxy without servers. The Reader and the Writer of o, if
+// there are none, are the kernel's.
+func bareProxy(t testing.TB, o dataplane.Options) *proxy {
+	t.Helper()
+	p := &proxy{Node: labtest.Node(t, lab.Options{Namespace: labtest.Namespace(t), Pods: 3}), options: o}
+	for _, a := range []string{"127.0.0.1", "192.168.7.1", "192.168.8.1", "10.244.1.1", "::1", "fd00:7::1", "fd00:244:1::1"} {
+		p.local = append(p.local, netip.MustParseAddr(a))
+	}
+	p.dial(t)
+	p.start(t)
+	return p
+}
+
+// dial opens a connection to the node's kernel, and makes its counters.
+func (p *proxy) dial(t testing.TB) {
+	t.Helper()
+	err := p.Self.Namespace.Do(func() (err error) {
+		if p.conn, err = kernel.Dial(kernel.Options{}); err != nil {
+			return err
+		}
+		_, err = p.conn.EnsureCounters([]string{iptables.InvalidDropped, iptables.LocalhostNodePorts})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.conn.Close() })
+}
+
+// start makes a Dataplane that knows nothing, as at a start of the daemon.
+func (p *proxy) start(t testing.TB) {
+	t.Helper()
+	o := p.options
+	if o.Reader == nil {
+		o.Reader = p.conn
+	}
+	if o.Writer == nil {
+		o.Writer = p.conn
+	}
+	o.Observer = func(r dataplane.Report) { p.report = r }
+	o.RouteLocalnet = func() error { return p.write("net/ipv4/conf/all/route_localnet", "1") }
+	data, err := dataplane.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.data, p.services = data, nil
+}
+
+// write sets a sysctl of the node.
+func (p *proxy) write(sysctl, value string) error {
+	return p.Self.Namespace.Do(func() error { return os.WriteFile("/proc/sys/"+sysctl, []byte(value), 0) })
+}
+
+// set makes services all there is.
+func (p *proxy) set(t testing.TB, services ...service) {
+	t.Helper()
+	if err := p.sync(t, manifests(services...)); err != nil {
+		t.Fatal(err)
+	}
+	for _, wrong := range p.problems {
+		t.Fatal(wrong)
+	}
+}
+
+// sync makes what manifests say all there is.
+func (p *proxy) sync(t testing.TB, manifests string) error {
+	t.Helper()
+	s, problems, err := watch.Read("objects.yaml", strings.NewReader(manifests), watch.Options{NodeName: "node1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Node.Local = p.local
+	s.Changed = nil
+	if p.services != nil {
+		s.Changed = changed(*p.services, s.Services)
+	}
+	p.services, p.problems = &s.Services, problems
+	return p.data.Set(t.Context(), s)
+}
+
+// changed are the services that differ.
+func changed(before, now model.Services) map[model.Name]struct{} {
+	names := map[model.Name]struct{}{}
+	for _, all := range []model.Services{before, now} {
+		for s := range all.All() {
+			if !before.Get(s.Name).Equal(now.Get(s.Name)) {
+				names[s.Name] = struct{}{}
+			}
+		}
+	}
+	return names
+}
+
+// run runs a program in the node's namespace.
+func (p *proxy) run(t testing.TB, input, program string, args ...string) string {
+	t.Helper()
+	return labtest.Run(t, p.Self.Namespace, input, program, args...)
+}
+
+// listed are the chains of ours in the kernel.
+func (p *proxy) listed(t testing.TB) []rules.ListedChain {
+	t.Helper()
+	chains, err := p.conn.List(iptables.Tables())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return chains
+}
+
+// place is the one of that name.
+func (p *proxy) place(t testing.TB, name string) *lab.Place {
+	t.Helper()
+	for _, place := range p.Places() {
+		if place.Name == name {
+			return place
+		}
+	}
+	t.Fatalf("there is no place %s", name)
+	return nil
+}
+
+// deadline bounds what happens soon, but not at once.
+const deadline = 10 * time.Second
