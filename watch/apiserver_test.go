@@ -2,8 +2,6 @@ package watch
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -13,17 +11,28 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/runtime/serializer/streaming"
+	"k8s.io/apimachinery/pkg/watch"
+	restwatch "k8s.io/client-go/rest/watch"
 )
 
-// apiServer speaks as much of lists and watches as a source needs, and can be
-// told to be old, forgetful, or away.
+// apiServer speaks as much of lists and watches, in protobuf, as a source needs,
+// and can be told to be old, forgetful, or away.
 type apiServer struct {
 	*httptest.Server
+	scheme   *runtime.Scheme
+	codecs   runtime.NegotiatedSerializer
+	protobuf runtime.SerializerInfo
+
 	queries chan url.Values // of each request, while there is room
 	accepts chan string
 
@@ -49,11 +58,21 @@ type change struct {
 }
 
 func newAPIServer(t *testing.T) *apiServer {
+	scheme, err := newScheme()
+	must(t, err)
+	codecs := serializer.NewCodecFactory(scheme).WithoutConversion()
+	protobuf, ok := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
+	if !ok {
+		t.Fatal("no protobuf")
+	}
 	s := &apiServer{
-		queries: make(chan url.Values, 100),
-		accepts: make(chan string, 100),
-		version: 1,
-		objects: map[string]map[string]metav1.Object{"services": {}, "endpointslices": {}, "nodes": {}},
+		scheme:   scheme,
+		codecs:   codecs,
+		protobuf: protobuf,
+		queries:  make(chan url.Values, 100),
+		accepts:  make(chan string, 100),
+		version:  1,
+		objects:  map[string]map[string]metav1.Object{"services": {}, "endpointslices": {}, "nodes": {}},
 	}
 	s.changed = sync.NewCond(&s.mu)
 	s.Server = httptest.NewServer(s)
@@ -121,14 +140,15 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			record()
 		}
 	}
-	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
 	if status := s.refusal(q); status != nil {
 		w.WriteHeader(int(status.ErrStatus.Code))
-		s.write(w, status.ErrStatus)
+		s.write(w, &status.ErrStatus)
 		return
 	}
 	match := s.selector(q)
 	if q.Get("watch") == "true" {
+		w.Header().Set("Content-Type", runtime.ContentTypeProtobuf+";stream=watch")
 		s.watch(w, r, match)
 		return
 	}
@@ -167,25 +187,35 @@ func (s *apiServer) selector(q url.Values) func(metav1.Object) bool {
 }
 
 // kinds gives each resource its kind.
-var kinds = map[string]metav1.TypeMeta{
-	"services":       {APIVersion: "v1", Kind: "Service"},
-	"nodes":          {APIVersion: "v1", Kind: "Node"},
-	"endpointslices": {APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"},
+var kinds = map[string]schema.GroupVersionKind{
+	"services":       corev1.SchemeGroupVersion.WithKind("Service"),
+	"nodes":          corev1.SchemeGroupVersion.WithKind("Node"),
+	"endpointslices": discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"),
 }
 
 func (s *apiServer) list(w http.ResponseWriter, resource string, match func(metav1.Object) bool) {
-	var items []metav1.Object
+	kind := kinds[resource]
+	list := s.new(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	var items []runtime.Object
 	for _, o := range s.objects[resource] {
 		if match(o) {
-			items = append(items, o)
+			items = append(items, o.(runtime.Object))
 		}
 	}
-	s.write(w, map[string]any{
-		"apiVersion": kinds[resource].APIVersion,
-		"kind":       kinds[resource].Kind + "List",
-		"metadata":   map[string]any{"resourceVersion": strconv.Itoa(s.version)},
-		"items":      items,
-	})
+	if err := meta.SetList(list, items); err != nil {
+		panic(err)
+	}
+	list.(metav1.ListInterface).SetResourceVersion(strconv.Itoa(s.version))
+	s.write(w, list)
+}
+
+// new returns an empty object.
+func (s *apiServer) new(kind schema.GroupVersionKind) runtime.Object {
+	o, err := s.scheme.New(kind)
+	if err != nil {
+		panic(err)
+	}
+	return o
 }
 
 func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, match func(metav1.Object) bool) {
@@ -195,15 +225,15 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, match func(met
 		from = s.version
 		for _, o := range s.objects[resource] {
 			if match(o) {
-				s.event(w, resource, "ADDED", o)
+				s.event(w, resource, watch.Added, o)
 			}
 		}
-		s.event(w, resource, "BOOKMARK", &metav1.ObjectMeta{
-			ResourceVersion: strconv.Itoa(s.version),
-			Annotations:     map[string]string{metav1.InitialEventsAnnotationKey: "true"},
-		})
+		end := s.new(kinds[resource]).(metav1.Object)
+		end.SetResourceVersion(strconv.Itoa(s.version))
+		end.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+		s.event(w, resource, watch.Bookmark, end)
 	} else if from < s.lost {
-		s.write(w, map[string]any{"type": "ERROR", "object": apierrors.NewResourceExpired("too old").ErrStatus})
+		s.send(w, kinds[resource], watch.Event{Type: watch.Error, Object: &apierrors.NewResourceExpired("too old").ErrStatus})
 		return
 	}
 	defer context.AfterFunc(r.Context(), s.changed.Broadcast)()
@@ -222,35 +252,28 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, match func(met
 func (s *apiServer) deliver(w http.ResponseWriter, c change, match func(metav1.Object) bool) {
 	switch was, is := match(c.before), match(c.after); {
 	case was && is:
-		s.event(w, c.resource, "MODIFIED", c.after)
+		s.event(w, c.resource, watch.Modified, c.after)
 	case is:
-		s.event(w, c.resource, "ADDED", c.after)
+		s.event(w, c.resource, watch.Added, c.after)
 	case was:
-		s.event(w, c.resource, "DELETED", c.before)
+		s.event(w, c.resource, watch.Deleted, c.before)
 	}
 }
 
-func (s *apiServer) event(w http.ResponseWriter, resource, kind string, o metav1.Object) {
-	object := map[string]any{}
-	if meta, ok := o.(*metav1.ObjectMeta); ok {
-		object["metadata"] = meta
-	} else if err := remarshal(o, &object); err != nil {
-		panic(err)
-	}
-	object["apiVersion"], object["kind"] = kinds[resource].APIVersion, kinds[resource].Kind
-	s.write(w, map[string]any{"type": kind, "object": object})
+func (s *apiServer) event(w http.ResponseWriter, resource string, kind watch.EventType, o metav1.Object) {
+	s.send(w, kinds[resource], watch.Event{Type: kind, Object: o.(runtime.Object)})
 }
 
-func remarshal(from, to any) error {
-	data, err := json.Marshal(from)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(data, to)
+func (s *apiServer) send(w http.ResponseWriter, kind schema.GroupVersionKind, e watch.Event) {
+	frames := streaming.NewEncoder(
+		s.protobuf.StreamSerializer.NewFrameWriter(w),
+		s.codecs.EncoderForVersion(s.protobuf.StreamSerializer, kind.GroupVersion()),
+	)
+	embedded := s.codecs.EncoderForVersion(s.protobuf.Serializer, kind.GroupVersion())
+	// A client that has gone away is no concern of the server.
+	_ = restwatch.NewEncoder(frames, embedded).Encode(&e)
 }
 
-func (s *apiServer) write(w http.ResponseWriter, v any) {
-	if err := json.NewEncoder(w).Encode(v); err != nil {
-		panic(fmt.Sprintf("encode %T: %v", v, err))
-	}
+func (s *apiServer) write(w http.ResponseWriter, o runtime.Object) {
+	_ = s.codecs.EncoderForVersion(s.protobuf.Serializer, corev1.SchemeGroupVersion).Encode(o, w)
 }

@@ -84,10 +84,10 @@ func (f *facts) incomplete(n model.Node) error {
 	return nil
 }
 
-// nodeState returns why this node is not known, and a channel that is closed
-// when that may have changed.
-func (f *facts) nodeState() (error, <-chan struct{}) {
+// nodeState returns why this node is not known, if it is not, and a channel that
+// is closed when that may have changed.
+func (f *facts) nodeState() (<-chan struct{}, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.nodeErr, f.nodeNews
+	return f.nodeNews, f.nodeErr
 }

@@ -234,6 +234,13 @@ func TestReplaceChangesOnlyWhatDiffers(t *testing.T) {
 		webService(named("d")),
 	}, "10"))
 	w.expectChanges(t, "default/b", "default/c", "default/d")
+
+	must(t, w.slices.Replace([]any{webSlice(func(es *discoveryv1.EndpointSlice) {
+		es.Labels[discoveryv1.LabelServiceName] = "a"
+	})}, "11"))
+	w.expectChanges(t, "default/a")
+	must(t, w.slices.Replace(nil, "12"))
+	w.expectChanges(t, "default/a")
 }
 
 // TestTheOrderOfArrivalDoesNotMatter feeds the same objects, some of them twice
@@ -330,7 +337,7 @@ func TestALostNodeStaysAsItWas(t *testing.T) {
 	w.setNode(n)
 	lost := errors.New("gone")
 	w.loseNode(lost)
-	if err, _ := w.nodeState(); err != lost {
+	if _, err := w.nodeState(); err != lost {
 		t.Errorf("error is %v", err)
 	}
 	n.Local = addrs("127.0.0.1")
@@ -338,7 +345,7 @@ func TestALostNodeStaysAsItWas(t *testing.T) {
 		t.Errorf("node is %+v, want %+v", got, n)
 	}
 	w.setNode(n)
-	if err, _ := w.nodeState(); err != nil {
+	if _, err := w.nodeState(); err != nil {
 		t.Errorf("error is %v after the node came again", err)
 	}
 }

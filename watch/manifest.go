@@ -60,16 +60,15 @@ func manifestKinds() map[metav1.TypeMeta]manifestKind {
 	}
 }
 
-// listOf returns what the items of a list are by default, and whether t is one
-// of the lists that may hold objects of ours.
-func listOf(t metav1.TypeMeta) (metav1.TypeMeta, bool) {
-	items, ok := map[metav1.TypeMeta]string{
-		{APIVersion: "v1", Kind: "List"}:                               "",
-		{APIVersion: "v1", Kind: "ServiceList"}:                        "Service",
-		{APIVersion: "v1", Kind: "NodeList"}:                           "Node",
-		{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSliceList"}: "EndpointSlice",
-	}[t]
-	return metav1.TypeMeta{APIVersion: t.APIVersion, Kind: items}, ok
+// lists are the kinds that may hold objects of ours, and what their items are
+// that do not say it.
+var lists = map[metav1.TypeMeta]metav1.TypeMeta{
+	{APIVersion: "v1", Kind: "List"}:        {},
+	{APIVersion: "v1", Kind: "ServiceList"}: {APIVersion: "v1", Kind: "Service"},
+	{APIVersion: "v1", Kind: "NodeList"}:    {APIVersion: "v1", Kind: "Node"},
+	{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSliceList"}: {
+		APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice",
+	},
 }
 
 func readObject[O *corev1.Service | *discoveryv1.EndpointSlice | *corev1.Node, V any](
@@ -146,7 +145,7 @@ func (r *manifestReader) expand(file string, line int, data []byte, presumed met
 	if h.Kind == "" || h.APIVersion == "" {
 		return []manifest{unreadable(file, line, errors.New("no object: it has no apiVersion or no kind"))}
 	}
-	if items, ok := listOf(h.TypeMeta); ok {
+	if items, ok := lists[h.TypeMeta]; ok {
 		var all []manifest
 		for _, item := range h.Items {
 			all = append(all, r.expand(file, line, item, items)...)

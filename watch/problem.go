@@ -36,8 +36,8 @@ type Problem struct {
 	Message string
 
 	// File is the manifest that it is in, and Line the line at which its
-	// document begins or, for bad syntax, the line itself. They are zero for
-	// an object from an API server.
+	// document begins or, for bad syntax, the line itself; 0 if it cannot be
+	// read at all. They are zero for an object from an API server.
 	File string
 	Line int
 }
@@ -46,8 +46,10 @@ type Problem struct {
 // spec.externalIPs[0]: ...".
 func (p Problem) String() string {
 	var parts []string
-	if p.File != "" {
+	if p.File != "" && p.Line > 0 {
 		parts = append(parts, fmt.Sprintf("%s:%d", p.File, p.Line))
+	} else if p.File != "" {
+		parts = append(parts, p.File)
 	}
 	for _, s := range []string{p.Object, p.Field, p.Message} {
 		if s != "" {

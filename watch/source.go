@@ -39,7 +39,7 @@ func (s *Source) Ready(ctx context.Context) error {
 	timer := time.NewTimer(s.timeout)
 	defer timer.Stop()
 	for {
-		err, changed := s.facts.nodeState()
+		changed, err := s.facts.nodeState()
 		if err == nil {
 			return nil
 		}
@@ -69,7 +69,7 @@ func (s *Source) SetLocal(addrs []netip.Addr) { s.facts.setLocal(addrs) }
 // NodeErr returns nil, or why this node is not known now: an error that is
 // ErrNoNode. A Node that was deleted stays in the snapshots as it last was.
 func (s *Source) NodeErr() error {
-	err, _ := s.facts.nodeState()
+	_, err := s.facts.nodeState()
 	return err
 }
 
