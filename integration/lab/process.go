@@ -13,12 +13,15 @@ type Process struct {
 	err  error // valid once done is closed
 }
 
-// Start starts cmd in n. Its SysProcAttr is Start's to set.
+// Start starts cmd in n. Of its SysProcAttr, Pdeathsig is Start's to set.
 //
 // A child's death signal is sent when the thread that started it ends, so one
 // thread is kept for each process until that ends.
 func (n *Namespace) Start(cmd *exec.Cmd) (*Process, error) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = new(syscall.SysProcAttr)
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	p := &Process{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error, 2)
 	go func() {
@@ -58,4 +61,11 @@ func (p *Process) Signal(s syscall.Signal) error { return p.cmd.Process.Signal(s
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill() // it fails only once p has ended
 	<-p.done
+}
+
+// ExitCode waits until p has ended and returns its code, or -1 if a signal
+// ended it.
+func (p *Process) ExitCode() int {
+	<-p.done
+	return p.cmd.ProcessState.ExitCode()
 }

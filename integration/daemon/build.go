@@ -1,0 +1,99 @@
+package daemon
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nlproxy/nlproxy/integration/lab"
+	"github.com/nlproxy/nlproxy/integration/lab/labtest"
+)
+
+// binaryVariable is the path of the binary. Whoever sets it tests that one.
+const binaryVariable = "NLPROXY_TEST_BINARY"
+
+// product is the package of the binary.
+const product = "github.com/nlproxy/nlproxy/cmd/nlproxy"
+
+// Build builds the binary. A TestMain calls it before it enters private
+// namespaces. A failure is said here and left to the tests, which miss the
+// binary.
+func Build() {
+	if lab.Inside() || os.Getenv(binaryVariable) != "" {
+		return
+	}
+	path, err := build()
+	if err == nil {
+		err = os.Setenv(binaryVariable, path)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "daemon: %v\n", err)
+	}
+}
+
+// Binary is the path of the binary. Without it t is skipped, or failed where
+// nothing may be missing.
+func Binary(t testing.TB) string {
+	t.Helper()
+	path := os.Getenv(binaryVariable)
+	if path == "" {
+		labtest.Missing(t, "the binary of %s, which could not be built", product)
+	}
+	return path
+}
+
+// build builds into the user's cache, where the binary of each copy of the
+// sources has a place, and where go finds that it is up to date.
+func build() (path string, err error) {
+	module, err := run("go", "env", "GOMOD")
+	if err != nil {
+		return "", err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(cache, "nlproxy-tests", fmt.Sprintf("%x", sha256.Sum256(module))[:16])
+	unlock, err := lock(dir)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	path = filepath.Join(dir, "nlproxy")
+	_, err = run("go", "build", "-ldflags=-s -w", "-o", path, product)
+	return path, err
+}
+
+func run(name string, args ...string) ([]byte, error) {
+	cmd := exec.Command(name, args...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	var complaints bytes.Buffer
+	cmd.Stderr = &complaints
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w\n%s", cmd, err, complaints.Bytes())
+	}
+	return out, nil
+}
+
+// lock makes a folder that no other process has locked, once none has.
+func lock(dir string) (unlock func() error, err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	file, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), file.Close())
+	}
+	return file.Close, nil
+}

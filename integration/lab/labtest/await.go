@@ -1,0 +1,52 @@
+package labtest
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nlproxy/nlproxy/integration/lab"
+)
+
+// patience is for what happens soon, but not at once.
+const patience = 30 * time.Second
+
+// attempts is how often Answers dials: of three endpoints one is missed once
+// in 10¹⁰ times.
+const attempts = 60
+
+// Answers fails t unless each of these places answers at to, and no other.
+func Answers(t testing.TB, from *lab.Place, network string, to netip.AddrPort, places ...string) {
+	t.Helper()
+	tally := from.Spread(network, to, attempts, lab.DialOptions{})
+	slices.Sort(places)
+	if by := slices.Sorted(maps.Keys(tally.By)); !slices.Equal(by, places) || tally.Answered() != attempts {
+		t.Errorf("%s from %s to %s: %s; want answers of %v", network, from, to, tally, places)
+	}
+}
+
+// Becomes dials without a pause until the outcome is right, and returns it.
+func Becomes(t testing.TB, from *lab.Place, network string, to netip.AddrPort, right func(lab.Outcome) bool) lab.Outcome {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		got := from.Dial(network, to, lab.DialOptions{})
+		if right(got) {
+			return got
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s from %s to %s, after %s: %s", network, from, to, patience, got)
+		}
+	}
+}
+
+// By says whether one of these places has answered.
+func By(places ...string) func(lab.Outcome) bool {
+	return func(o lab.Outcome) bool { return o.Kind == lab.Answered && slices.Contains(places, o.By) }
+}
+
+// Ends says whether an attempt has ended so.
+func Ends(kind lab.Kind) func(lab.Outcome) bool {
+	return func(o lab.Outcome) bool { return o.Kind == kind }
+}

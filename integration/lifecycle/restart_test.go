@@ -1,0 +1,135 @@
+package lifecycle
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nlproxy/nlproxy/integration/daemon"
+	"github.com/nlproxy/nlproxy/integration/lab"
+	"github.com/nlproxy/nlproxy/integration/lab/labtest"
+	"github.com/nlproxy/nlproxy/integration/objects"
+)
+
+func TestNothingIsLostWhenTheDaemonIsKilledAndStartedAgain(t *testing.T) {
+	r := newRig(t)
+	web := r.balanced()
+	r.put(t, "web.yaml", objects.Documents(t, web))
+	d := r.start(t)
+	d.Synchronised(t)
+	generation := daemon.Generation(t, r.Self.Namespace)
+	flows := slices.Concat(
+		open(t, r.Pods[0], "tcp", web.ClusterIP(), 20),
+		open(t, r.Outside, "tcp", web.NodePort(r.Self.IPv4()), 20),
+		open(t, r.Pods[0], "udp", web.ClusterIP(), 100))
+	probing := r.probe(web)
+	var starts []time.Duration
+	for range 20 {
+		probing.pass(t, 20)
+		d.Kill()
+		probing.pass(t, 20)
+		begin := time.Now()
+		d = r.start(t)
+		if first := d.Synchronised(t); first.Operations != 0 || first.Transactions != 0 || !first.Full {
+			t.Errorf("a start with nothing changed: %s", first.Line)
+		}
+		starts = append(starts, time.Since(begin))
+		flows.ask(t)
+	}
+	probing.pass(t, 20)
+	d.Stop(t)
+	probing.pass(t, 100)
+	flows.ask(t)
+	if now := daemon.Generation(t, r.Self.Namespace); now != generation {
+		t.Errorf("generation %d, before the restarts %d", now, generation)
+	}
+	slices.Sort(starts)
+	t.Logf("%d starts and ends: %d probes and %d connections, of which none failed; from start to synchronised %s, %s at most",
+		len(starts), probing.stop(t), len(flows), starts[len(starts)/2], starts[len(starts)-1])
+}
+
+// A flow is a connection, or a socket of UDP, that stays open, and who
+// answered when it was opened.
+type flow struct {
+	*lab.Conn
+	network string
+	first   lab.Outcome
+}
+
+type flows []flow
+
+// open opens n flows, until t ends.
+func open(t *testing.T, from *lab.Place, network string, to netip.AddrPort, n int) (all flows) {
+	t.Helper()
+	for range n {
+		conn, outcome := from.Connect(network, to, lab.DialOptions{})
+		if conn == nil {
+			t.Fatalf("%s from %s to %s: %s", network, from, to, outcome)
+		}
+		t.Cleanup(func() { conn.Close() })
+		all = append(all, flow{conn, network, outcome})
+	}
+	return all
+}
+
+// ask fails t unless all have the endpoint that they had.
+func (all flows) ask(t *testing.T) {
+	t.Helper()
+	for _, f := range all {
+		got := f.Ask(2 * time.Second)
+		if got.Kind != lab.Answered || got.At != f.first.At || got.Source != f.first.Source {
+			t.Errorf("%s flow that was %s: %s", f.network, f.first, got)
+		}
+	}
+}
+
+// TestStartWithNothingChangedLeavesCountersAlone is without traffic while the
+// daemon is away, so that every counter must stay.
+func TestStartWithNothingChangedLeavesCountersAlone(t *testing.T) {
+	r := newRig(t)
+	web := r.balanced()
+	r.put(t, "web.yaml", objects.Documents(t, web))
+	d := r.start(t)
+	d.Synchronised(t)
+	tally := r.Outside.Spread("tcp", web.NodePort(r.Self.IPv4()), 30, lab.DialOptions{})
+	if tally.Answered() != 30 {
+		t.Fatal(tally)
+	}
+	before := r.settled(t)
+	if !strings.Contains(before, "counter packets 30 ") {
+		t.Errorf("30 connections were not counted:\n%s", before)
+	}
+	d.Stop(t)
+	stopped := r.counted(t)
+	d = r.start(t)
+	first := d.Synchronised(t)
+	if started := r.counted(t); stopped != before || started != before {
+		t.Errorf("before:\n%s\nstopped:\n%s\nstarted again:\n%s", before, stopped, started)
+	}
+	t.Logf("%d bytes of rules with counters are the same; %s", len(before), first.Line)
+}
+
+// counted is all rules of IPv4 with their counters. Those of IPv6 count what
+// the kernel itself sends now and then to find neighbours.
+func (r *rig) counted(t *testing.T) string {
+	t.Helper()
+	return labtest.Run(t, r.Self.Namespace, "", "nft", "-a", "list", "ruleset", "ip")
+}
+
+// settled waits until the last packets of connections that were closed are
+// counted.
+func (r *rig) settled(t *testing.T) string {
+	t.Helper()
+	last := r.counted(t)
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+		now := r.counted(t)
+		if now == last {
+			return now
+		}
+		last = now
+	}
+	t.Fatal("rules count packets though nobody sends any")
+	return ""
+}
