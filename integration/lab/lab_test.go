@@ -169,6 +169,24 @@ func TestConnectionOutlivesQuestionsButNotItsServer(t *testing.T) {
 	}
 }
 
+// Of a thousand ports drawn at random, some would be the same.
+func TestConnectionsHaveAPortOfTheirOwn(t *testing.T) {
+	n := newNode(t)
+	labtest.Serve(t, n.Pods[0], "udp", port)
+	seen := map[netip.AddrPort]bool{}
+	for range 1000 {
+		conn, outcome := n.Pods[1].Connect("udp", netip.AddrPortFrom(n.Pods[0].IPv4(), port), lab.DialOptions{})
+		if conn == nil {
+			t.Fatal(outcome)
+		}
+		defer conn.Close()
+		if seen[conn.Local()] {
+			t.Errorf("two connections have %s", conn.Local())
+		}
+		seen[conn.Local()] = true
+	}
+}
+
 func TestProbeRecordsFailures(t *testing.T) {
 	n := newNode(t)
 	s := labtest.Serve(t, n.Pods[1], "tcp", port)
