@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -291,5 +292,17 @@ func TestDirectoryHasToBeThere(t *testing.T) {
 	}
 	if _, _, err := Load(dir, Options{}); err == nil || !strings.Contains(err.Error(), dir) {
 		t.Errorf("error is %v, want one that names %s", err, dir)
+	}
+}
+
+func TestAHostWithoutAddressIsComplete(t *testing.T) {
+	for needed, want := range map[bool]error{false: nil, true: ErrNoNode} {
+		f := newFolder(t, Options{NeedPodCIDRs: needed})
+		f.write("m.yaml", web("a", 1))
+		f.read()
+		f.facts.setLocal(addrs("127.0.0.1"))
+		if _, err := f.facts.nodeState(); !errors.Is(err, want) {
+			t.Errorf("pod CIDRs needed %v: %v, want %v", needed, err, want)
+		}
 	}
 }

@@ -29,7 +29,6 @@ func (f *facts) setLocal(addrs []netip.Addr) {
 	n.Local = addrs
 	if f.host {
 		n.Addresses = hostAddresses(addrs)
-		f.nodeErr = f.incomplete(n)
 	}
 	f.swapNode(n)
 }
@@ -42,11 +41,14 @@ func (f *facts) putNode(n model.Node) {
 }
 
 // putHost makes this node one without a Node object: a name, and what its
-// interfaces tell.
+// interfaces tell. Without an address it is complete all the same: a host
+// whose link is down serves what it can.
 func (f *facts) putHost(name string) {
-	local := f.node.Local
-	f.putNode(model.Node{Name: name, Addresses: hostAddresses(local)})
+	f.putNode(model.Node{Name: name, Addresses: hostAddresses(f.node.Local)})
 	f.host = true
+	if !f.needPodCIDRs {
+		f.nodeErr = nil
+	}
 }
 
 func (f *facts) swapNode(n model.Node) {

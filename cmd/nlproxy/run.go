@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -181,16 +180,4 @@ func trigger(ctx context.Context, s *watch.Source, runner *pace.Runner) {
 			runner.Trigger()
 		}
 	}
-}
-
-// hostName is the name of this node's Node object if nothing else says so.
-func hostName(c config.Config) (string, error) {
-	if c.HostnameOverride != "" {
-		return c.HostnameOverride, nil
-	}
-	name, err := os.Hostname()
-	if err != nil {
-		return "", fmt.Errorf("name of this host: %w", err)
-	}
-	return strings.ToLower(strings.TrimSpace(name)), nil
 }

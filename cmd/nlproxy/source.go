@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"strings"
 
 	"github.com/nlproxy/nlproxy/cmd/internal/config"
 	"github.com/nlproxy/nlproxy/watch"
@@ -27,13 +29,24 @@ func newSource(c config.Config, log *zap.Logger) (*watch.Source, error) {
 	return watch.API(client, o)
 }
 
+// sourceOptions says which node this is. Among manifests the only Node needs no
+// name; an API server has to be asked by name, which is the host's if the user
+// gives none.
 func sourceOptions(c config.Config, log *zap.Logger) (watch.Options, error) {
-	name, err := hostName(c)
-	return watch.Options{
-		NodeName:     name,
+	o := watch.Options{
+		NodeName:     c.HostnameOverride,
 		NeedPodCIDRs: c.DetectLocal.Mode == config.DetectLocalByNodeCIDR,
 		Logger:       log,
-	}, err
+	}
+	if o.NodeName != "" || c.Manifests != "" {
+		return o, nil
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return o, fmt.Errorf("name of this host: %w", err)
+	}
+	o.NodeName = strings.ToLower(strings.TrimSpace(name))
+	return o, nil
 }
 
 // clientConfig finds the API server: by the kubeconfig file, by --master over
