@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -14,9 +15,16 @@ import (
 // A setup gives one namespace its links, addresses and routes. It remembers
 // its first error, which close returns, and does nothing after it.
 type setup struct {
-	ns  *Namespace
-	nl  *netlink.Handle
-	err error
+	ns    *Namespace
+	nl    *netlink.Handle
+	err   error
+	given []given
+}
+
+// given is an address that a link was given.
+type given struct {
+	link    string
+	address netip.Addr
 }
 
 // A sysctl is a file below /proc/sys and what is written into it.
@@ -60,9 +68,57 @@ func newSetup(ns *Namespace, more ...sysctl) (*setup, error) {
 	return s, nil
 }
 
+// close waits until what was set up is in use.
 func (s *setup) close() error {
+	s.await()
 	s.nl.Close()
 	return s.err
+}
+
+// patience is how long an address may take until it is in use, and pause how
+// long it is left alone before the next look.
+const (
+	patience = 10 * time.Second
+	pause    = time.Millisecond
+)
+
+// await waits until the kernel delivers to all addresses and answers
+// neighbours who look for them: it comes to that, for IPv6, only some time
+// after it has said that it has the address, and makes a local route when it is
+// done (addrconf_dad_work, net/ipv6/addrconf.c, Linux 6.18).
+func (s *setup) await() {
+	end := time.Now().Add(patience)
+	for _, g := range s.given {
+		s.onLink(g.link, func(l netlink.Link) error {
+			return s.awaitOne(l, g.address, end)
+		}, "wait for address %s of link %s", g.address, g.link)
+	}
+}
+
+func (s *setup) awaitOne(l netlink.Link, a netip.Addr, end time.Time) error {
+	looks := time.NewTicker(pause)
+	defer looks.Stop()
+	for {
+		local, err := s.isLocal(l, a)
+		if local || err != nil {
+			return err
+		}
+		if time.Now().After(end) {
+			return os.ErrDeadlineExceeded
+		}
+		<-looks.C
+	}
+}
+
+// isLocal reports whether the kernel delivers to a on a link.
+func (s *setup) isLocal(l netlink.Link, a netip.Addr) (bool, error) {
+	family := netlink.FAMILY_V6
+	if a.Is4() {
+		family = netlink.FAMILY_V4
+	}
+	want := &netlink.Route{LinkIndex: l.Attrs().Index, Dst: ipNet(single(a)), Table: unix.RT_TABLE_LOCAL}
+	routes, err := s.nl.RouteListFiltered(family, want, netlink.RT_FILTER_OIF|netlink.RT_FILTER_DST|netlink.RT_FILTER_TABLE)
+	return len(routes) > 0, err
 }
 
 // try records what fn fails with, unless something failed before.
@@ -119,6 +175,7 @@ func (s *setup) address(link string, p netip.Prefix) {
 	s.onLink(link, func(l netlink.Link) error {
 		return s.nl.AddrAdd(l, &netlink.Addr{IPNet: ipNet(p), Flags: unix.IFA_F_NODAD})
 	}, "add address %s to link %s", p, link)
+	s.given = append(s.given, given{link, p.Addr()})
 }
 
 // route sends to p over link, through the router via if that is valid.
