@@ -1,8 +1,10 @@
 package traffic
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"strconv"
 	"strings"
 
 	"github.com/nlproxy/nlproxy/integration/lab"
@@ -197,16 +199,18 @@ func nodeOf(place string) string {
 	return "node2"
 }
 
-// addressOf is the address that the lab gives pod-N or remote-N.
+// addressOf is the address that the lab gives pod-N and remote-N, and the one
+// of absent-N, which nobody has.
 func addressOf(place string, v6 bool) netip.Addr {
 	kind, number, _ := strings.Cut(place, "-")
-	subnet := map[string]int{"pod": 1, "remote": 2}[kind]
-	var n int
-	if _, err := fmt.Sscan(number, &n); err != nil || subnet == 0 {
+	subnet := map[string]int{"pod": 0x0af40100, "remote": 0x0af40200, "absent": 0x0af50000}[kind]
+	n, err := strconv.Atoi(number)
+	if err != nil || subnet == 0 {
 		panic(fmt.Sprintf("no endpoint can be at %q", place))
 	}
+	host := subnet + n + 1
 	if v6 {
-		return netip.MustParseAddr(fmt.Sprintf("fd00:244:%d::%x", subnet, n+1))
+		return netip.MustParseAddr(fmt.Sprintf("fd00:%d:%x::%x", host>>16&0xff, host>>8&0xff, host&0xff))
 	}
-	return netip.MustParseAddr(fmt.Sprintf("10.244.%d.%d", subnet, n+1))
+	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(host))))
 }

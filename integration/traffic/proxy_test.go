@@ -5,7 +5,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/nlproxy/nlproxy/dataplane/kernel"
 	"github.com/nlproxy/nlproxy/dataplane/model"
 	"github.com/nlproxy/nlproxy/dataplane/plan"
-	"github.com/nlproxy/nlproxy/dataplane/rules"
 	"github.com/nlproxy/nlproxy/integration/lab"
 	"github.com/nlproxy/nlproxy/integration/lab/labtest"
 	"github.com/nlproxy/nlproxy/watch"
@@ -38,6 +36,9 @@ func settings() plan.Options {
 	}
 }
 
+// plainOptions are settings for a Dataplane, and nothing special.
+func plainOptions() dataplane.Options { return dataplane.Options{Plan: settings()} }
+
 // A proxy is a node of the lab, servers at every pod, and a Dataplane that is
 // fed with manifests.
 type proxy struct {
@@ -58,34 +59,12 @@ type proxy struct {
 func newProxy(t *testing.T, o plan.Options) *proxy {
 	t.Helper()
 	p := bareProxy(t, dataplane.Options{Plan: o})
-	servers := slices.Concat(p.Pods, p.Remote)
-	for _, place := range servers {
+	for _, place := range slices.Concat(p.Pods, p.Remote) {
 		for _, n := range networks() {
 			labtest.Serve(t, place, n, targetPort)
 		}
 	}
-	p.acquaint(t, servers)
 	return p
-}
-
-// acquaint has everybody talk to everybody, so that no later packet waits for
-// a neighbour to be found: links that have just come up may miss the first
-// question.
-func (p *proxy) acquaint(t *testing.T, servers []*lab.Place) {
-	t.Helper()
-	var running sync.WaitGroup
-	for _, from := range p.Places() {
-		for _, to := range servers {
-			for _, a := range to.Addresses {
-				running.Go(func() {
-					if got := from.Dial("udp", netip.AddrPortFrom(a, targetPort), lab.DialOptions{Timeout: deadline}); got.By != to.Name {
-						t.Errorf("without any rules, %s to %s: %s", from, to, got)
-					}
-				})
-			}
-		}
-	}
-	running.Wait()
 }
 
 // bareProxy is a proxy without servers. The Reader and the Writer of o, if
@@ -181,20 +160,22 @@ func changed(before, now model.Services) map[model.Name]struct{} {
 	return names
 }
 
+// own gives the node a link with addresses.
+func (p *proxy) own(t *testing.T, link string, addresses ...netip.Addr) {
+	t.Helper()
+	var prefixes []netip.Prefix
+	for _, a := range addresses {
+		prefixes = append(prefixes, netip.PrefixFrom(a, a.BitLen()))
+	}
+	if err := p.Self.Namespace.AddLink(link, prefixes...); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // run runs a program in the node's namespace.
 func (p *proxy) run(t testing.TB, input, program string, args ...string) string {
 	t.Helper()
 	return labtest.Run(t, p.Self.Namespace, input, program, args...)
-}
-
-// listed are the chains of ours in the kernel.
-func (p *proxy) listed(t testing.TB) []rules.ListedChain {
-	t.Helper()
-	chains, err := p.conn.List(iptables.Tables())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return chains
 }
 
 // place is the one of that name.
