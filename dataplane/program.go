@@ -75,7 +75,7 @@ func (d *Dataplane) write(ctx context.Context, plans []plan.Plan, full bool, ski
 func (d *Dataplane) settle(err error, touched bool) error {
 	var no *kernel.Refused
 	refused := errors.As(err, &no)
-	if err != nil && (touched || !refused || no.Rest) {
+	if err != nil && (touched || !refused || no.Rest || drifted(err)) {
 		d.state = nil
 	}
 	if !refused || !no.Rest {
@@ -89,22 +89,19 @@ func (d *Dataplane) settle(err error, touched bool) error {
 }
 
 // drifted reports whether a write failed because the kernel did not hold what
-// it was believed to hold.
+// it was believed to hold: what a write refers to either is in State or is made
+// by it.
 func drifted(err error) bool {
 	var no *kernel.Refused
 	if !errors.As(err, &no) {
 		return errors.Is(err, rules.ErrDrift) || errors.Is(err, fs.ErrNotExist)
 	}
 	for _, o := range no.Objects {
-		if o.Errno == unix.ENOENT && o.Feature == "" && refersToOld(o.Verb) {
+		if o.Errno == unix.ENOENT && o.Feature == "" {
 			return true
 		}
 	}
 	return false
-}
-
-func refersToOld(v rules.Verb) bool {
-	return v != rules.AddTable && v != rules.AddChain && v != rules.Prepend && v != rules.Append
 }
 
 // setAside notes which family or services the kernel refuses. What no service

@@ -1,0 +1,74 @@
+package dataplane_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nlproxy/nlproxy/dataplane"
+	"github.com/nlproxy/nlproxy/dataplane/iptables"
+	"github.com/nlproxy/nlproxy/dataplane/model"
+	"github.com/nlproxy/nlproxy/dataplane/rules"
+)
+
+// take empties the chains in nat by which connections get to their endpoints,
+// and deletes those whose names begin with prefix, as somebody else would.
+func (r *rig) take(prefix string) {
+	r.t.Helper()
+	chains, err := r.kernel.List(iptables.Tables())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var flushes, deletions []rules.Op
+	for _, c := range chains {
+		if c.ID.Table.Name != "nat" || c.Hook != nil || isSentinel(c.ID.Name) {
+			continue
+		}
+		place := rules.Place{Chain: c.ID, Index: -1}
+		flushes = append(flushes, rules.Op{Verb: rules.Flush, Place: place})
+		if strings.HasPrefix(c.ID.Name, prefix) {
+			deletions = append(deletions, rules.Op{Verb: rules.DeleteChain, Place: place})
+		}
+	}
+	if len(deletions) == 0 {
+		r.t.Fatalf("there is no chain %s", prefix)
+	}
+	if _, err := r.kernel.Conn.Apply(slices.Concat(flushes, deletions)); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// What is gone without anybody's telling is found out when something that it
+// has to do with changes, whatever that needs of it. All is repaired then, and
+// no service is held responsible.
+func TestChainsThatOthersTookAreMadeAgain(t *testing.T) {
+	more, none, new := service(1, 3), service(1, 0), service(3, 2)
+	for _, c := range []struct {
+		taken  string
+		change *model.Service
+	}{
+		{"KUBE-SVC-", more}, {"KUBE-SVC-", none},
+		{"KUBE-SEP-", more}, {"KUBE-SEP-", none},
+		{"KUBE-EXT-", more}, {"KUBE-EXT-", none},
+		{"KUBE-NODEPORTS", more}, {"KUBE-NODEPORTS", none}, {"KUBE-NODEPORTS", new},
+	} {
+		t.Run(fmt.Sprintf("%s and %s with %d endpoints", c.taken, c.change.Name, len(c.change.Endpoints[http])), func(t *testing.T) {
+			r, fresh := newRig(t, dataplane.Options{}), newRig(t, dataplane.Options{})
+			before := everything(service(1, 2), service(2, 2))
+			r.set(before)
+			r.take(c.taken)
+			after := changed(before.Services, c.change)
+			r.set(after)
+			if len(r.last.Aside) > 0 || !r.last.Full {
+				t.Errorf("full %v, set aside %v", r.last.Full, r.last.Aside)
+			}
+			after.Changed = nil
+			fresh.set(after)
+			sameChains(t, fresh.text(), r.text())
+		})
+	}
+}
+
+// isSentinel reports whether a chain is looked at when nothing changes.
+func isSentinel(name string) bool { return name == "KUBE-MARK-MASQ" || name == "KUBE-POSTROUTING" }
