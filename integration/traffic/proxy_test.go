@@ -120,7 +120,7 @@ func (p *proxy) write(sysctl, value string) error {
 	return p.Self.Namespace.Do(func() error { return os.WriteFile("/proc/sys/"+sysctl, []byte(value), 0) })
 }
 
-// set makes services all there is.
+// set makes services all there is. Nothing may be wrong with them.
 func (p *proxy) set(t testing.TB, services ...service) {
 	t.Helper()
 	if err := p.sync(t, manifests(services...)); err != nil {
@@ -128,6 +128,9 @@ func (p *proxy) set(t testing.TB, services ...service) {
 	}
 	for _, wrong := range p.problems {
 		t.Fatal(wrong)
+	}
+	for _, aside := range p.report.Aside {
+		t.Fatalf("%s is set aside: %v", aside.Service, aside.Err)
 	}
 }
 
