@@ -27,16 +27,13 @@ type change struct {
 	// before and after are what comes of connections until the change is in
 	// effect, and from then on: nothing else may happen in between.
 	before, after want
-	why           string
 }
 
 const liveManifest = "live.yaml"
 
 var changes = []change{
-	{"the only endpoint goes", "change/removed.yaml", "pod-3", at("10.96.0.24:80"), by("pod-1"), refused,
-		"until one packet was answered, from one packet on refused"},
-	{"another endpoint comes", "change/added.yaml", "pod-3", at("10.96.0.24:80"), refused, by("pod-2"),
-		"until one packet was refused, from one packet on answered"},
+	{"the only endpoint goes", "change/removed.yaml", "pod-3", at("10.96.0.24:80"), by("pod-1"), refused},
+	{"another endpoint comes", "change/added.yaml", "pod-3", at("10.96.0.24:80"), refused, by("pod-2")},
 }
 
 // transition is what came of a change.

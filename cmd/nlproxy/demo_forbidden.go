@@ -31,11 +31,8 @@ func explained(err error) error {
 	if len(advice) == 0 {
 		advice = []string{"No setting below /proc/sys says so: it is a security policy, such as the seccomp profile of a container."}
 	}
-	if os.Geteuid() != 0 {
-		advice = append(advice, "Root needs no user namespace: sudo ./nlproxy demo, or sudo go run ./cmd/nlproxy demo")
-	} else {
-		advice = append(advice, "This root needs CAP_SYS_ADMIN and CAP_NET_ADMIN, which containers have if they are privileged.")
-	}
+	advice = append(advice, "Root needs no user namespace: sudo ./nlproxy demo, or sudo go run ./cmd/nlproxy demo.",
+		"A container in which it is to run has to be privileged.")
 	return fmt.Errorf("%w\n  %s", err, strings.Join(advice, "\n  "))
 }
 

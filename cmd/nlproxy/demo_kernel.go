@@ -7,6 +7,7 @@ import (
 
 	"github.com/nlproxy/nlproxy/dataplane/iptables"
 	"github.com/nlproxy/nlproxy/dataplane/kernel"
+	"github.com/nlproxy/nlproxy/dataplane/model"
 	"github.com/nlproxy/nlproxy/dataplane/rules"
 )
 
@@ -29,7 +30,7 @@ func inKernel(service string) (tables []kernelTable, excerpt []string, err error
 		return nil, nil, err
 	}
 	var text bytes.Buffer
-	if err := iptables.Save(&text, chains, iptables.SaveOptions{}); err != nil {
+	if err := iptables.Save(&text, natIPv4(chains), iptables.SaveOptions{}); err != nil {
 		return nil, nil, err
 	}
 	excerpt = excerptOf(strings.Split(text.String(), "\n"), service)
@@ -37,6 +38,16 @@ func inKernel(service string) (tables []kernelTable, excerpt []string, err error
 		err = fmt.Errorf("service %s has no rules", service)
 	}
 	return countTables(chains), excerpt, err
+}
+
+// natIPv4 picks the chains that translate IPv4 addresses.
+func natIPv4(chains []rules.ListedChain) (picked []rules.ListedChain) {
+	for _, c := range chains {
+		if c.ID.Table == (rules.Table{Family: model.IPv4, Name: "nat"}) {
+			picked = append(picked, c)
+		}
+	}
+	return picked
 }
 
 // countTables counts the chains that are ours, and the rules in them.
@@ -57,14 +68,13 @@ func countTables(chains []rules.ListedChain) (counts []kernelTable) {
 	return counts
 }
 
-// excerptOf picks from iptables-save's lines, IPv4 first, how a service's
-// cluster IP leads to its endpoints: the rule in KUBE-SERVICES, the chain that
-// spreads, and the first endpoint's.
+// excerptOf picks from iptables-save's lines how a service's cluster IP leads to
+// its endpoints: the rule in KUBE-SERVICES, the chain that spreads, and the
+// first endpoint's.
 func excerptOf(lines []string, service string) (picked []string) {
-	next := "KUBE-SERVICES"
+	chain := "KUBE-SERVICES"
 	for range 3 {
-		chain := next
-		next = ""
+		next := ""
 		for _, line := range lines {
 			if !strings.HasPrefix(line, "-A "+chain+" ") || !strings.Contains(line, `"`+service) {
 				continue
@@ -73,10 +83,8 @@ func excerptOf(lines []string, service string) (picked []string) {
 			if _, target, ok := strings.Cut(line, " -j KUBE-S"); ok && next == "" {
 				next = "KUBE-S" + target
 			}
-			if chain == "KUBE-SERVICES" {
-				break
-			}
 		}
+		chain = next
 	}
 	return picked
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -54,11 +53,11 @@ func (p page) programmed(r dataplane.Report, tables []kernelTable, excerpt []str
 // step prints one step of the traffic and how it ended.
 func (p page) step(s step, r result, wrong []string) {
 	if r.skipped != "" {
-		p.printf("  --  %s: not tried, %s\n", s.flow(), r.skipped)
+		p.printf("  --  %-34s not tried: %s\n", s.flow(), r.skipped)
 		return
 	}
-	p.printf("  %s  %-42s %s\n", mark(wrong), s.flow(), s.summary(r))
-	if len(s.want.by) > 1 && r.tally.Answered() > 0 {
+	p.printf("  %s  %-34s %s\n", mark(wrong), s.flow(), s.summary(r))
+	if s.want.spreads() && r.tally.Answered() > 0 {
 		p.shares(s.want, r.tally)
 	}
 	p.printf("        %s\n", s.reason(r))
@@ -71,17 +70,16 @@ func (s step) flow() string { return fmt.Sprintf("%-8s %-4s %s", s.from, s.netwo
 func (s step) summary(r result) string {
 	if answered := r.tally.Answered(); answered > 0 {
 		text := fmt.Sprintf("%d connections in %s", answered, short(r.took))
-		if len(r.tally.By) == 1 {
-			text += ", all to " + slices.Collect(maps.Keys(r.tally.By))[0]
+		if s.want.spreads() {
+			return fmt.Sprintf("%s, %.1f %% each expected", text, 100/float64(len(s.want.by)))
 		}
-		return text
+		return text + ", all to " + strings.Join(slices.Sorted(maps.Keys(r.tally.By)), " and ")
 	}
-	switch first := r.tally.Others[0]; first.Kind {
-	case lab.TimedOut:
+	first := r.tally.Others[0]
+	if first.Kind == lab.TimedOut {
 		return fmt.Sprintf("dropped: nothing came back in %s", short(r.took))
-	default:
-		return fmt.Sprintf("%s after %s", first, short(r.took))
 	}
+	return fmt.Sprintf("%s after %s", first, short(r.took))
 }
 
 // reason is the address that servers saw, if any, and why all is as it is.
@@ -99,9 +97,6 @@ func (p page) shares(w want, t lab.Tally) {
 		bar := strings.Repeat("█", int(math.Round(share*barWidth)))
 		p.printf("        %-12s%5d  %5.1f %%  %s\n", name, t.By[name], share*100, bar)
 	}
-	if !w.together {
-		p.printf("        %-12s%5s  %5.1f %%\n", "expected", "each", 100/float64(len(w.by)))
-	}
 }
 
 // union lists the expected servers and then all others that answered.
@@ -117,13 +112,23 @@ func union(expected []string, by map[string]int) []string {
 
 // change prints a live change and when it was in effect.
 func (p page) change(c change, t transition) {
-	p.printf("  %s  %-42s in effect %s after the file was replaced\n", mark(t.wrong), c.title, short(t.effect))
-	p.printf("        %d connections until then; %s\n", t.before, c.why)
+	p.printf("  %s  %-34s in effect %s after the file was replaced\n", mark(t.wrong), c.title, short(t.effect))
+	p.printf("        the %d connections before %s, from one on they %s\n",
+		t.before, c.before.verb(), c.after.verb())
 	if r := t.report; r.Duration > 0 {
-		p.printf("        of it %s to synchronise (kernel %s, %s), the rest until the directory was quiet\n",
+		p.printf("        synchronised in %s, %s in the kernel: %s; first, the directory\n",
 			short(r.Duration), short(r.Kernel), plural(r.Operations, "operation"))
+		p.printf("        had to be quiet, as editors write in several steps\n")
 	}
 	p.complaints(t.wrong)
+}
+
+// verb is what happens to connections, for a sentence.
+func (w want) verb() string {
+	if w.kind == lab.Answered {
+		return "were answered by " + strings.Join(w.by, ", ")
+	}
+	return "were " + w.kind.String()
 }
 
 func (p page) complaints(wrong []string) {
@@ -134,18 +139,18 @@ func (p page) complaints(wrong []string) {
 
 // verdict prints how it went altogether.
 func (p page) verdict(v verdict, took time.Duration) {
-	if len(v.wrong) == 0 {
-		p.printf("\nAll %d steps went as they should, in %s.", v.steps, short(took))
-	} else {
-		p.printf("\nWRONG: %d of %d steps did not go as they should, in %s:\n", len(v.wrong), v.steps, short(took))
-		for _, w := range v.wrong {
-			p.printf("  %s\n", w)
-		}
-	}
-	if v.skipped > 0 {
-		p.printf(" %s not tried.", plural(v.skipped, "step"))
-	}
 	p.printf("\n")
+	if v.skipped > 0 {
+		p.printf("%s not tried.\n", plural(v.skipped, "step"))
+	}
+	if len(v.wrong) == 0 {
+		p.printf("All %d steps went as they should, in %s.\n", v.steps, short(took))
+		return
+	}
+	p.printf("WRONG: %d of %d steps did not go as they should, in %s:\n", len(v.wrong), v.steps, short(took))
+	for _, w := range v.wrong {
+		p.printf("  %s\n", w)
+	}
 }
 
 func mark(wrong []string) string {
@@ -157,18 +162,17 @@ func mark(wrong []string) string {
 
 // short writes a duration with three digits.
 func short(d time.Duration) string {
-	for _, unit := range []struct {
-		size time.Duration
-		name string
-	}{{time.Second, "s"}, {time.Millisecond, "ms"}} {
-		if d >= unit.size {
-			n := float64(d) / float64(unit.size)
-			digits := cmp.Or(2-int(math.Log10(n)), 0)
-			return fmt.Sprintf("%.*f %s", max(digits, 0), n, unit.name)
-		}
+	switch {
+	case d >= time.Second:
+		return digits(d.Seconds()) + " s"
+	case d >= time.Millisecond:
+		return digits(d.Seconds()*1e3) + " ms"
 	}
 	return fmt.Sprintf("%d µs", d.Microseconds())
 }
+
+// digits writes n, from 1, with three digits or as many as it has before the point.
+func digits(n float64) string { return fmt.Sprintf("%.*f", max(0, 2-int(math.Log10(n))), n) }
 
 func plural(n int, noun string) string {
 	if n == 1 {

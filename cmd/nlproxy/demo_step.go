@@ -74,11 +74,14 @@ func (w want) connections() int {
 		return 1
 	case w.together:
 		return togetherConnections
-	case len(w.by) > 1:
+	case w.spreads():
 		return spreadConnections
 	}
 	return singleConnections
 }
+
+// spreads reports whether several servers are to answer.
+func (w want) spreads() bool { return len(w.by) > 1 && !w.together }
 
 // carryOut sends the step's traffic.
 func (s step) carryOut(places map[string]*lab.Place) result {
@@ -91,12 +94,17 @@ func (s step) carryOut(places map[string]*lab.Place) result {
 	}
 	total := lab.Tally{By: map[string]int{}, Sources: map[netip.Addr]int{}}
 	start := time.Now()
-	for left := s.want.connections(); left > 0 && len(total.Others) == 0; left -= batch {
-		merge(&total, places[s.from].Spread(s.network, s.to, min(left, batch), options))
+	// The first connection goes alone: of several at the same time, none would
+	// know yet with which endpoint their client stays.
+	n := 1
+	for left := s.want.connections(); left > 0 && len(total.Others) == 0; n = min(left, batch) {
+		merge(&total, places[s.from].Spread(s.network, s.to, n, options))
+		left -= n
 	}
 	return result{tally: total, took: time.Since(start)}
 }
 
+// merge adds t to into.
 func merge(into *lab.Tally, t lab.Tally) {
 	for name, n := range t.By {
 		into.By[name] += n

@@ -19,7 +19,7 @@ var steps = []step{
 	{"Cluster IP", "pod-3", "tcp", at("10.96.0.10:80"), by("pod-1", "pod-2", "remote-1").seenAs("10.244.1.4"),
 		"a pod's address is left as it is"},
 	{"Cluster IP", "node", "tcp", at("10.96.0.10:80"), by("pod-1", "pod-2", "remote-1").seenAs(nodeSeen...),
-		"who is no pod is masqueraded, so that replies come back"},
+		"no pod, so masqueraded: replies must come back here"},
 
 	{"Several ports and protocols", "pod-3", "tcp", at("10.96.0.11:80"), by("pod-1", "pod-2").seenAs("10.244.1.4"),
 		"port 80 goes to 8080"},
