@@ -8,11 +8,13 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 
 	"github.com/nlproxy/nlproxy/integration/lab"
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 )
 
 //go:embed demo
@@ -101,8 +103,11 @@ func (d demo) inNamespaces(ctx context.Context) error {
 	return exitCode(code)
 }
 
-// carryOut runs the demonstration and says what kept it from its verdict.
+// carryOut runs the demonstration and says what kept it from its verdict. It
+// cleans up as well when its terminal or its reader goes away.
 func (d demo) carryOut(ctx context.Context) exitCode {
+	ctx, stop := signal.NotifyContext(ctx, unix.SIGHUP, unix.SIGPIPE)
+	defer stop()
 	right, err := d.run(ctx)
 	switch {
 	case ctx.Err() != nil:

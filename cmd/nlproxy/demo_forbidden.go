@@ -27,7 +27,7 @@ func explained(err error) error {
 	if !errors.Is(err, lab.ErrForbidden) && !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
-	advice := set(os.ReadFile)
+	advice := forbidding(os.ReadFile)
 	if len(advice) == 0 {
 		advice = []string{"No setting below /proc/sys says so: it is a security policy, such as the seccomp profile of a container."}
 	}
@@ -36,8 +36,8 @@ func explained(err error) error {
 	return fmt.Errorf("%w\n  %s", err, strings.Join(advice, "\n  "))
 }
 
-// set returns a sentence about each knob that forbids namespaces now.
-func set(read func(string) ([]byte, error)) (sentences []string) {
+// forbidding returns a sentence about each knob that forbids namespaces now.
+func forbidding(read func(string) ([]byte, error)) (sentences []string) {
 	for _, k := range knobs {
 		value, err := read(k.path)
 		if err == nil && strings.TrimSpace(string(value)) == k.forbids {

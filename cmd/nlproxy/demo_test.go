@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/netip"
 	"os"
@@ -38,7 +39,9 @@ func TestDemoProgram(t *testing.T) {
 	}
 	t.Run("root", func(t *testing.T) { demoSucceeds(t, demoProgram(t, program), start) })
 	t.Run("user", func(t *testing.T) { demoSucceeds(t, demoProgram(t, program), withoutRights) })
-	t.Run("interrupted", func(t *testing.T) { demoInterrupted(t, demoProgram(t, program)) })
+	for how, interrupt := range interruptions {
+		t.Run(how, func(t *testing.T) { demoInterrupted(t, demoProgram(t, program), interrupt) })
+	}
 	t.Run("stay", func(t *testing.T) { demoStays(t, demoProgram(t, program, "--stay")) })
 	t.Run("forbidden", func(t *testing.T) { demoForbidden(t, program) })
 }
@@ -98,8 +101,17 @@ func demoSucceeds(t *testing.T, cmd *exec.Cmd, start func(*testing.T, *exec.Cmd)
 	}
 }
 
-// demoInterrupted interrupts the program while traffic runs.
-func demoInterrupted(t *testing.T, cmd *exec.Cmd) {
+// interruptions are the ways to end the program early, by its process and the
+// pipe that it prints to.
+var interruptions = map[string]func(*os.Process, io.Closer) error{
+	"interrupted":     func(p *os.Process, _ io.Closer) error { return p.Signal(unix.SIGINT) },
+	"terminated":      func(p *os.Process, _ io.Closer) error { return p.Signal(unix.SIGTERM) },
+	"hung up on":      func(p *os.Process, _ io.Closer) error { return p.Signal(unix.SIGHUP) },
+	"not read to end": func(_ *os.Process, out io.Closer) error { return out.Close() },
+}
+
+// demoInterrupted interrupts the program as soon as traffic runs.
+func demoInterrupted(t *testing.T, cmd *exec.Cmd, interrupt func(*os.Process, io.Closer) error) {
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	out, err := cmd.StdoutPipe()
@@ -109,10 +121,9 @@ func demoInterrupted(t *testing.T, cmd *exec.Cmd) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
+	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if lines.Text() == steps[0].title {
-			if err := cmd.Process.Signal(unix.SIGINT); err != nil {
+			if err := interrupt(cmd.Process, out); err != nil {
 				t.Error(err)
 			}
 		}
@@ -281,7 +292,7 @@ func TestKnobsThatForbidNamespaces(t *testing.T) {
 		"/proc/sys/user/max_user_namespaces":                     "96365\n",
 		"/proc/sys/kernel/apparmor_restrict_unprivileged_userns": "1\n",
 	}
-	got := set(func(path string) ([]byte, error) {
+	got := forbidding(func(path string) ([]byte, error) {
 		if value, ok := system[path]; ok {
 			return []byte(value), nil
 		}
