@@ -27,9 +27,9 @@ func TestNothingIsLostWhenTheDaemonIsKilledAndStartedAgain(t *testing.T) {
 	probing := r.probe(web)
 	var starts []time.Duration
 	for range 20 {
-		probing.pass(t, 20)
+		probing.Pass(t, 20)
 		d.Kill()
-		probing.pass(t, 20)
+		probing.Pass(t, 20)
 		begin := time.Now()
 		d = r.start(t)
 		if first := d.Synchronised(t); first.Operations != 0 || first.Transactions != 0 || !first.Full {
@@ -38,16 +38,16 @@ func TestNothingIsLostWhenTheDaemonIsKilledAndStartedAgain(t *testing.T) {
 		starts = append(starts, time.Since(begin))
 		flows.ask(t)
 	}
-	probing.pass(t, 20)
+	probing.Pass(t, 20)
 	d.Stop(t)
-	probing.pass(t, 100)
+	probing.Pass(t, 100)
 	flows.ask(t)
 	if now := daemon.Generation(t, r.Self.Namespace); now != generation {
 		t.Errorf("generation %d, before the restarts %d", now, generation)
 	}
 	slices.Sort(starts)
 	t.Logf("%d starts and ends: %d probes and %d connections, of which none failed; from start to synchronised %s, %s at most",
-		len(starts), probing.stop(t), len(flows), starts[len(starts)/2], starts[len(starts)-1])
+		len(starts), probing.Stop(t), len(flows), starts[len(starts)/2], starts[len(starts)-1])
 }
 
 // A flow is a connection, or a socket of UDP, that stays open, and who

@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -74,39 +73,11 @@ func (r *rig) balanced() objects.Service {
 	}
 }
 
-// probes are those of one test.
-type probes []*lab.Prober
-
 // probe probes s by its ClusterIP from a pod and by its node port from outside,
 // 200 times a second each.
-func (r *rig) probe(s objects.Service) probes {
-	return probes{
+func (r *rig) probe(s objects.Service) labtest.Probes {
+	return labtest.Probes{
 		r.Pods[0].Probe("tcp", s.ClusterIP(), lab.ProbeOptions{}),
 		r.Outside.Probe("tcp", s.NodePort(r.Self.IPv4()), lab.ProbeOptions{}),
 	}
-}
-
-// pass waits until n more of each have ended.
-func (p probes) pass(t *testing.T, n int) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for _, one := range p {
-		if err := one.Await(ctx, n); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// stop fails t unless all were answered, and returns how many there were.
-func (p probes) stop(t *testing.T) (sent int) {
-	t.Helper()
-	for _, one := range p {
-		report := one.Stop()
-		sent += report.Sent
-		if len(report.Failures) > 0 {
-			t.Errorf("%d of %d probes failed, the first at %s", len(report.Failures), report.Sent, report.Failures[0])
-		}
-	}
-	return sent
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/nlproxy/nlproxy/integration/lab"
 )
 
-// The ports of every Service, for TCP and UDP, and of its endpoints.
+// The port of every Service, of each protocol, and that of its endpoints.
 const (
 	Port       = 80
 	TargetPort = 8080
@@ -33,8 +33,7 @@ const (
 // namespace is that of all objects.
 const namespace = corev1.NamespaceDefault
 
-// A Service is a Service of IPv4 with TCP and UDP ports, and the EndpointSlice
-// behind it.
+// A Service is a Service of IPv4 and the EndpointSlice behind it.
 type Service struct {
 	Name string
 	// Number, 1 to 2000, makes its addresses and its node port. Balanced ones
@@ -42,6 +41,10 @@ type Service struct {
 	Number int
 	// Type is ClusterIP if it is empty.
 	Type corev1.ServiceType
+	// Headless ones have no ClusterIP.
+	Headless bool
+	// Protocols are those of its ports; TCP and UDP if it is empty.
+	Protocols []corev1.Protocol
 	// Affinity is by client, for three hours.
 	Affinity bool
 	// Local keeps traffic from inside on the node.
@@ -98,6 +101,9 @@ func (s Service) Object() *corev1.Service {
 			Ports:     s.ports(),
 		},
 	}
+	if s.Headless {
+		o.Spec.ClusterIP = corev1.ClusterIPNone
+	}
 	if s.Affinity {
 		o.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
 	}
@@ -113,7 +119,7 @@ func (s Service) Object() *corev1.Service {
 
 func (s Service) ports() []corev1.ServicePort {
 	var ports []corev1.ServicePort
-	for _, p := range protocols {
+	for _, p := range s.protocols() {
 		port := corev1.ServicePort{Name: portName(p), Protocol: p, Port: Port, TargetPort: intstr.FromInt32(TargetPort)}
 		if s.Type != "" && s.Type != corev1.ServiceTypeClusterIP {
 			port.NodePort = int32(s.nodePort())
@@ -123,7 +129,12 @@ func (s Service) ports() []corev1.ServicePort {
 	return ports
 }
 
-var protocols = [...]corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP}
+func (s Service) protocols() []corev1.Protocol {
+	if len(s.Protocols) > 0 {
+		return s.Protocols
+	}
+	return []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP}
+}
 
 func portName(p corev1.Protocol) string { return strings.ToLower(string(p)) }
 
@@ -138,7 +149,10 @@ func (s Service) Slice() *discoveryv1.EndpointSlice {
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Endpoints:   []discoveryv1.Endpoint{},
 	}
-	for _, p := range protocols {
+	if s.Headless {
+		o.Labels[corev1.IsHeadlessService] = ""
+	}
+	for _, p := range s.protocols() {
 		name, number := portName(p), int32(TargetPort)
 		o.Ports = append(o.Ports, discoveryv1.EndpointPort{Name: &name, Protocol: &p, Port: &number})
 	}

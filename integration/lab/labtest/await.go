@@ -10,8 +10,9 @@ import (
 	"github.com/nlproxy/nlproxy/integration/lab"
 )
 
-// patience is for what happens soon, but not at once.
-const patience = 30 * time.Second
+// patience is for what happens soon, or when a client has come back to a server
+// that was away.
+const patience = 90 * time.Second
 
 // attempts is how often Answers dials: of three endpoints one is missed once
 // in 10¹⁰ times.
@@ -27,11 +28,16 @@ func Answers(t testing.TB, from *lab.Place, network string, to netip.AddrPort, p
 	}
 }
 
+// impatience is how long Becomes waits for each answer. There may be none: a
+// router says that an address is nowhere once in a second to each who asks
+// (ip_error, net/ipv4/route.c, Linux 6.18).
+const impatience = 250 * time.Millisecond
+
 // Becomes dials without a pause until the outcome is right, and returns it.
 func Becomes(t testing.TB, from *lab.Place, network string, to netip.AddrPort, right func(lab.Outcome) bool) lab.Outcome {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; {
-		got := from.Dial(network, to, lab.DialOptions{})
+		got := from.Dial(network, to, lab.DialOptions{Timeout: impatience})
 		if right(got) {
 			return got
 		}

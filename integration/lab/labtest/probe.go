@@ -1,0 +1,37 @@
+package labtest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/nlproxy/nlproxy/integration/lab"
+)
+
+// Probes are probers of which every probe has to be answered.
+type Probes []*lab.Prober
+
+// Pass waits until n more probes of each have ended.
+func (p Probes) Pass(t testing.TB, n int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for _, one := range p {
+		if err := one.Await(ctx, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Stop stops all, fails t unless all probes were answered, and returns how many
+// there were.
+func (p Probes) Stop(t testing.TB) (sent int) {
+	t.Helper()
+	for _, one := range p {
+		report := one.Stop()
+		sent += report.Sent
+		if len(report.Failures) > 0 {
+			t.Errorf("%d of %d probes failed, the first at %s", len(report.Failures), report.Sent, report.Failures[0])
+		}
+	}
+	return sent
+}
