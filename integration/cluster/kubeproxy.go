@@ -1,9 +1,11 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,9 +17,13 @@ import (
 	"github.com/nlproxy/nlproxy/integration/lab/labtest"
 )
 
-// healthz is where kube-proxy says that it is well, unless its configuration
-// has another healthzBindAddress.
-const healthz = "http://127.0.0.1:10256/healthz"
+// metrics is where kube-proxy counts, unless its configuration has another
+// metricsBindAddress, and synced what it has for each family whose rules it has
+// written. Its healthz says that it is well before it has written any.
+const (
+	metrics = "http://127.0.0.1:10249/metrics"
+	synced  = "kubeproxy_sync_proxy_rules_last_timestamp_seconds{"
+)
 
 // StartKubeProxy starts kube-proxy with a KubeProxyConfiguration, in which
 // {kubeconfig} stands for the path of a kubeconfig, and waits until it has
@@ -34,12 +40,13 @@ func (c *Cluster) StartKubeProxy(t testing.TB, config []byte) *lab.Process {
 	p := start(t, c.ns, environment, program(t, "kube-proxy"), "--config="+path)
 	client := &http.Client{Transport: &http.Transport{DialContext: c.ns.DialContext}}
 	t.Cleanup(client.CloseIdleConnections)
-	c.await(t, p, "kube-proxy", func(ctx context.Context) error { return healthy(ctx, client) })
+	c.await(t, p, "kube-proxy", func(ctx context.Context) error { return programmed(ctx, client) })
 	return p
 }
 
-func healthy(ctx context.Context, client *http.Client) (err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, healthz, nil)
+// programmed returns nil once kube-proxy has written the rules of both families.
+func programmed(ctx context.Context, client *http.Client) (err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, metrics, nil)
 	if err != nil {
 		return err
 	}
@@ -48,8 +55,12 @@ func healthy(ctx context.Context, client *http.Client) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, response.Body.Close()) }()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s says %s", healthz, response.Status)
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	if n := bytes.Count(text, []byte("\n"+synced)); n < 2 {
+		return fmt.Errorf("it has written the rules of %d families", n)
 	}
 	return nil
 }
