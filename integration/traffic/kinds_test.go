@@ -20,6 +20,7 @@ func kinds() (cluster, node, balanced, external service) {
 
 func TestEveryKindOfServiceAnswersEverybody(t *testing.T) {
 	t.Parallel()
+	t.Logf("tried over %v, those that this kernel has sockets for", networks())
 	cluster, node, balanced, external := kinds()
 	p := newProxy(t, settings())
 	p.set(t, cluster, node, balanced, external)

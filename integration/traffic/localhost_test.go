@@ -85,6 +85,33 @@ func TestNodePortsAreOnTheAddressesThatAreWanted(t *testing.T) {
 	}
 }
 
+// TestNodePortsMayMove leaves nothing where they were before a restart.
+func TestNodePortsMayMove(t *testing.T) {
+	t.Parallel()
+	s := service{name: "node", number: 1, kind: "NodePort", endpoints: at("pod-1")}
+	p := newProxy(t, settings())
+	yes, no := masqueraded("pod-1"), refused()
+	for _, step := range []struct {
+		ports                   plan.NodePorts
+		loopback, first, second want
+	}{
+		{plan.NodePorts{Localhost: true}, yes, yes, yes},
+		{plan.NodePorts{Localhost: true, Prefixes: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, yes, no, no},
+		{plan.NodePorts{}, no, yes, yes},
+		{plan.NodePorts{Primary: true}, no, yes, no},
+		{plan.NodePorts{Localhost: true}, yes, yes, yes},
+	} {
+		p.options.Plan.NodePorts = step.ports
+		p.start(t)
+		p.set(t, s)
+		p.check(t, []row{
+			{from: "node", to: s, by: onLoopback, want: step.loopback, only: "IPv4"},
+			{from: "outside", to: s, by: nodePort, want: step.first, only: "IPv4"},
+			{from: "outside", to: s, by: onSecond, want: step.second, only: "IPv4"},
+		})
+	}
+}
+
 func TestLocalPolicyFromLocalhost(t *testing.T) {
 	t.Parallel()
 	spec := "externalTrafficPolicy: Local"

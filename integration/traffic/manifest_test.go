@@ -164,8 +164,8 @@ func (s service) manifest() string {
 apiVersion: v1
 kind: Service
 metadata: {name: %s, namespace: default}
-spec: {type: %s, ipFamilyPolicy: RequireDualStack, clusterIPs: [%s], ports: [%s], %s}
-%s`, s.name, kind, both(clusterIP, s), ports, s.spec, status)
+spec: {type: %s, ipFamilyPolicy: RequireDualStack, clusterIP: %s, clusterIPs: [%s], ports: [%s], %s}
+%s`, s.name, kind, clusterIP(s, false).Addr(), both(clusterIP, s), ports, s.spec, status)
 }
 
 // slice is the EndpointSlice of one family.

@@ -141,6 +141,12 @@ func (p *proxy) sync(t testing.TB, manifests string) error {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return p.apply(t, s, problems)
+}
+
+// apply makes s all there is.
+func (p *proxy) apply(t testing.TB, s model.Snapshot, problems []watch.Problem) error {
+	t.Helper()
 	s.Node.Local = p.local
 	s.Changed = nil
 	if p.services != nil {

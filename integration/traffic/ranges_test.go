@@ -67,6 +67,23 @@ func TestSourceRangesWithLocalPolicy(t *testing.T) {
 		fromAll([]string{client}, s, dropped(), ingress, secondIngress)...))
 }
 
+// TestNodeThatHasTheIngressAddressItself sends from that very address, as a
+// kernel does to one of its own: where the node may, it may too.
+func TestNodeThatHasTheIngressAddressItself(t *testing.T) {
+	t.Parallel()
+	p := newProxy(t, settings())
+	s := limited(lanOnly)
+	p.own(t, "vip", ingress(s, false).Addr(), ingress(s, true).Addr())
+	for _, c := range []struct {
+		ranges string
+		want   want
+	}{{lanOnly, masqueraded("pod-1", "remote-1")}, {podsOnly, dropped()}} {
+		s := limited(c.ranges)
+		p.set(t, s)
+		p.check(t, fromAll([]string{"node"}, s, c.want, ingress))
+	}
+}
+
 // TestIngressOfModeProxyIsLeftToTheBalancer flips the mode by the status alone.
 func TestIngressOfModeProxyIsLeftToTheBalancer(t *testing.T) {
 	t.Parallel()
