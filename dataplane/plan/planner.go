@@ -56,7 +56,7 @@ func (p *Planner) build(s model.Snapshot, changed map[model.Name]struct{}) Plan 
 	plan := Plan{Family: p.family, Frame: frame, Services: make(map[model.Name]Service, len(affected))}
 	if p.decided == nil || !p.decided.equal(now) {
 		plan.All = true
-		affected = p.everyName(s)
+		maps.Copy(affected, p.everyName(s)) // and what is gone stays in it
 	}
 	p.decided = now
 	for _, name := range slices.SortedFunc(maps.Keys(affected), model.Name.Compare) {

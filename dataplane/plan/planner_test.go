@@ -169,6 +169,9 @@ func TestChangesGiveTheSamePlanAsEverything(t *testing.T) {
 			for name := range changes {
 				s.Changed[name] = struct{}{}
 			}
+			if rnd.IntN(4) == 0 {
+				s.Node.Name = fmt.Sprintf("node%d", rnd.IntN(2))
+			}
 			maps.Copy(known, p.Build(s).Services)
 			maps.DeleteFunc(known, func(_ model.Name, svc Service) bool { return svc.Ports == nil })
 			want := New(model.IPv4, Options{}).Build(s).Services
