@@ -103,6 +103,16 @@ func (d *Dataplane) owe(s model.Snapshot) {
 	}
 }
 
+// oweAll adds what is planned to what is to be done. A planner tells only once
+// for whom else a change matters, and its plan may have to be made again.
+func (d *Dataplane) oweAll(plans []plan.Plan) {
+	for _, p := range plans {
+		for name := range p.Services {
+			d.owed[name] = struct{}{}
+		}
+	}
+}
+
 func (d *Dataplane) plan(s model.Snapshot, report *Report) []plan.Plan {
 	var plans []plan.Plan
 	report.Planned, report.Conflicts = 0, nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -236,6 +237,34 @@ func TestWhatFailedIsOwed(t *testing.T) {
 			sameChains(t, want.text(), r.text())
 		})
 	}
+}
+
+// What a change of the node means for every service is not forgotten because
+// the kernel refuses one of them.
+func TestRefusalLosesNoOtherChange(t *testing.T) {
+	local := service(1, 2)
+	local.InternalLocal = true
+	local.Endpoints[http][0].Node = "node1"
+	before := everything(local)
+	after := changed(before.Services, service(2, 1))
+	after.Node.Name = "node1"
+
+	r := newRig(t, dataplane.Options{})
+	r.set(before)
+	r.kernel.fail = func(ops []rules.Op) error {
+		r.kernel.fail = nil
+		i := slices.IndexFunc(ops, func(op rules.Op) bool { return op.Place.Owner == "default/svc-2" })
+		return &kernel.Refused{Objects: []kernel.Refusal{{Place: ops[i].Place, Verb: ops[i].Verb, Errno: unix.EINVAL}}}
+	}
+	r.set(after)
+	if len(r.last.Aside) != 1 {
+		t.Errorf("set aside: %v", r.last.Aside)
+	}
+	want := newRig(t, dataplane.Options{})
+	alone := everything(local)
+	alone.Node = after.Node
+	want.set(alone)
+	sameChains(t, want.text(), r.text())
 }
 
 func TestCommittedButUncertainIsNotWrittenTwice(t *testing.T) {

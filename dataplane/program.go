@@ -27,7 +27,9 @@ func (d *Dataplane) program(ctx context.Context, s model.Snapshot, report *Repor
 		if err := d.look(report); err != nil {
 			return err
 		}
-		err := d.write(ctx, d.plan(s, report), report.Full, d.aside.has, report)
+		plans := d.plan(s, report)
+		d.oweAll(plans)
+		err := d.write(ctx, plans, report.Full, d.aside.has, report)
 		var no *kernel.Refused
 		switch {
 		case err == nil:
