@@ -50,6 +50,25 @@ func TestServicesGoOnWhileTheAPIServerIsAway(t *testing.T) {
 	}
 }
 
+func TestStartWaitsForTheAPIServer(t *testing.T) {
+	r := newRig(t)
+	web := at("web", 1, r.Pods[1], r.Remote[0])
+	d := r.started(t, web)
+	generation := daemon.Generation(t, r.Self.Namespace)
+	probing := probe(r.Pods[0], web)
+	d.Kill()
+	r.KillAPIServer()
+	d = daemon.Start(t, r.options(t))
+	away := d.Await(t, "that it cannot list", func(e daemon.Entry) bool { return e.Error != "" })
+	probing.Pass(t, 200)
+	r.StartAPIServer(t)
+	report := d.Synchronised(t)
+	if now := daemon.Generation(t, r.Self.Namespace); now != generation || report.Operations != 0 {
+		t.Errorf("generation %d, before %d: %s", now, generation, report.Line)
+	}
+	t.Logf("%s; %d probes, of which none failed", away.Error, probing.Stop(t))
+}
+
 // changed makes one change of each kind, and returns what waits for them.
 func (r *rig) changed(t *testing.T, round int) (arrived func()) {
 	t.Helper()

@@ -42,7 +42,7 @@ func newRig(t *testing.T) *rig {
 	r.Cluster = cluster.Start(t, ns, cluster.Options{Bulk: true})
 	r.admin = r.Client(t, cluster.Admin)
 	r.Create(t, []byte(objects.YAML(t, objects.Node())))
-	r.allow(t, serviceKind, sliceKind, nodeKind)
+	r.allow(t, needed...)
 	return r
 }
 

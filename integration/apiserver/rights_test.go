@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,14 +18,16 @@ import (
 	"github.com/nlproxy/nlproxy/integration/objects"
 )
 
-// A resource is what a role lets somebody list and watch.
-type resource struct{ group, name string }
+// A resource is what a role lets somebody list and watch. The daemon's log
+// calls it by its kind.
+type resource struct{ group, name, kind string }
 
-var (
-	serviceKind = resource{"", "services"}
-	sliceKind   = resource{"discovery.k8s.io", "endpointslices"}
-	nodeKind    = resource{"", "nodes"}
-)
+// needed are all that the daemon reads.
+var needed = []resource{
+	{"", "services", "service"},
+	{"discovery.k8s.io", "endpointslices", "endpointslice"},
+	{"", "nodes", "node"},
+}
 
 // allow lets the service account list and watch resources, and no more, each
 // by a role of its own.
@@ -50,62 +53,70 @@ func (r *rig) allow(t *testing.T, resources ...resource) {
 	}
 }
 
-// forbidSlices takes the right to read slices away, and waits until the API
-// server has noticed.
-func (r *rig) forbidSlices(t *testing.T) {
+// forbid takes a right away, and waits until the API server has noticed.
+func (r *rig) forbid(t *testing.T, one resource) {
 	t.Helper()
-	if err := r.admin.RbacV1().ClusterRoleBindings().Delete(t.Context(), "nlproxy-"+sliceKind.name, metav1.DeleteOptions{}); err != nil {
+	if err := r.admin.RbacV1().ClusterRoleBindings().Delete(t.Context(), "nlproxy-"+one.name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	account := r.Client(t, cluster.ServiceAccount).DiscoveryV1().EndpointSlices("")
+	reviews := r.Client(t, cluster.ServiceAccount).AuthorizationV1().SelfSubjectAccessReviews()
+	question := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Group: one.group, Resource: one.name},
+	}}
 	for {
-		if _, err := account.List(ctx, metav1.ListOptions{Limit: 1}); apierrors.IsForbidden(err) {
-			return
-		} else if err != nil {
+		answer, err := reviews.Create(ctx, question, metav1.CreateOptions{})
+		if err != nil {
 			t.Fatal(err)
+		}
+		if !answer.Status.Allowed {
+			return
 		}
 	}
 }
 
+// TestNothingIsWrittenBeforeEveryListHasArrived lets a daemon start that may
+// not read one kind at first.
 func TestNothingIsWrittenBeforeEveryListHasArrived(t *testing.T) {
 	r := newRig(t)
-	web, old := at("web", 1, r.Pods[1]), at("old", 2, r.Pods[1])
-	r.create(t, web, old)
+	web := at("web", 1, r.Pods[1])
+	r.create(t, web)
+	for i, missing := range needed {
+		t.Run(missing.name, func(t *testing.T) { r.startWithout(t, missing, web, at("old-"+missing.kind, 2+i, r.Pods[1])) })
+	}
+}
+
+func (r *rig) startWithout(t *testing.T, missing resource, web, old objects.Service) {
+	r.create(t, old)
 	d := daemon.Start(t, r.options(t))
-	d.Synchronised(t)
-	r.becomes(t, web, "pod-2")
 	r.becomes(t, old, "pod-2")
 	d.Kill()
-	r.forbidSlices(t)
+	r.forbid(t, missing)
 	r.remove(t, old)
 	generation := daemon.Generation(t, r.Self.Namespace)
 	probing := probe(r.Pods[0], web, old)
 
 	d = daemon.Start(t, r.options(t))
-	denied := d.Await(t, "that it may not list slices", func(e daemon.Entry) bool {
-		return e.Kind == "endpointslice" && e.Error != ""
-	})
-	t.Log(denied.Line)
+	denied := d.Await(t, "that it may not list", func(e daemon.Entry) bool { return e.Kind == missing.kind && e.Error != "" })
 	probing.Pass(t, 200)
 	for _, e := range d.Entries() {
 		if daemon.IsReport(e) {
-			t.Errorf("synchronised without slices: %s", e.Line)
+			t.Errorf("synchronised without %s: %s", missing.name, e.Line)
 		}
 	}
 	if now := daemon.Generation(t, r.Self.Namespace); now != generation {
-		t.Errorf("generation %d without slices, before %d", now, generation)
+		t.Errorf("generation %d without %s, before %d", now, missing.name, generation)
 	}
-	t.Logf("%d probes while the list of slices is missing, of which none failed", probing.Stop(t))
+	t.Logf("%s; meanwhile %d probes, of which none failed", denied.Error, probing.Stop(t))
 
-	r.allow(t, sliceKind)
-	report := d.Synchronised(t)
-	if report.Services != 2 { // web and that of the API server
-		t.Errorf("%d services: %s", report.Services, report.Line)
+	r.allow(t, missing)
+	if report := d.Synchronised(t); report.Services != 2 { // web and that of the API server
+		t.Errorf("more services than there are: %s", report.Line)
 	}
 	r.ends(t, old, lab.Unreachable)
 	labtest.Answers(t, r.Pods[0], "tcp", web.ClusterIP(), "pod-2")
+	d.Kill()
 }
 
 func TestNodeThatDoesNotExistEndsTheDaemon(t *testing.T) {

@@ -34,34 +34,47 @@ func Generation(t testing.TB, ns *lab.Namespace) (generation uint32) {
 }
 
 // CheckNoChild fails t if d has, or ever had, a child process.
+func (d *Daemon) CheckNoChild(t testing.TB) {
+	t.Helper()
+	found, err := children(d.PID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found != "" {
+		t.Errorf("nlproxy has a child: %s", found)
+	}
+}
+
+// children says what is known of the children of a process, nothing if it
+// never had one.
 //
 // Living ones are in /proc/PID/task/TID/children. Those that have ended left
 // their page faults, which no program does without, in fields 11 and 13 of
 // /proc/PID/stat (proc_pid_stat(5)).
-func (d *Daemon) CheckNoChild(t testing.TB) {
-	t.Helper()
-	proc := fmt.Sprintf("/proc/%d", d.PID())
+func children(pid int) (found string, err error) {
+	proc := fmt.Sprintf("/proc/%d", pid)
 	lists, err := filepath.Glob(proc + "/task/*/children")
 	if err != nil || len(lists) == 0 {
-		t.Fatalf("no list of the children of process %d: %v", d.PID(), err)
+		return "", fmt.Errorf("no list of the children of process %d: %v", pid, err)
 	}
 	for _, list := range lists {
-		children, err := os.ReadFile(list)
+		living, err := os.ReadFile(list)
 		// A thread may have ended.
 		if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ESRCH) {
-			t.Fatal(err)
+			return "", err
 		}
-		if len(children) > 0 {
-			t.Errorf("%s: %s", list, children)
+		if len(living) > 0 {
+			return fmt.Sprintf("%s: %s", list, living), nil
 		}
 	}
 	stat, err := os.ReadFile(proc + "/stat")
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	// The name, field 2, may hold blanks, and ends with the last parenthesis.
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	if minor, major := fields[11-3], fields[13-3]; minor != "0" || major != "0" {
-		t.Errorf("children that have ended had %s and %s page faults", minor, major)
+		return fmt.Sprintf("one that has ended, after %s and %s page faults", minor, major), nil
 	}
+	return "", nil
 }

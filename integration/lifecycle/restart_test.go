@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -21,9 +20,9 @@ func TestNothingIsLostWhenTheDaemonIsKilledAndStartedAgain(t *testing.T) {
 	d.Synchronised(t)
 	generation := daemon.Generation(t, r.Self.Namespace)
 	flows := slices.Concat(
-		open(t, r.Pods[0], "tcp", web.ClusterIP(), 20),
-		open(t, r.Outside, "tcp", web.NodePort(r.Self.IPv4()), 20),
-		open(t, r.Pods[0], "udp", web.ClusterIP(), 100))
+		labtest.Open(t, r.Pods[0], "tcp", web.ClusterIP(), 20),
+		labtest.Open(t, r.Outside, "tcp", web.NodePort(r.Self.IPv4()), 20),
+		labtest.Open(t, r.Pods[0], "udp", web.ClusterIP(), 100))
 	probing := r.probe(web)
 	var starts []time.Duration
 	for range 20 {
@@ -36,53 +35,18 @@ func TestNothingIsLostWhenTheDaemonIsKilledAndStartedAgain(t *testing.T) {
 			t.Errorf("a start with nothing changed: %s", first.Line)
 		}
 		starts = append(starts, time.Since(begin))
-		flows.ask(t)
+		flows.Ask(t)
 	}
 	probing.Pass(t, 20)
 	d.Stop(t)
 	probing.Pass(t, 100)
-	flows.ask(t)
+	flows.Ask(t)
 	if now := daemon.Generation(t, r.Self.Namespace); now != generation {
 		t.Errorf("generation %d, before the restarts %d", now, generation)
 	}
 	slices.Sort(starts)
 	t.Logf("%d starts and ends: %d probes and %d connections, of which none failed; from start to synchronised %s, %s at most",
 		len(starts), probing.Stop(t), len(flows), starts[len(starts)/2], starts[len(starts)-1])
-}
-
-// A flow is a connection, or a socket of UDP, that stays open, and who
-// answered when it was opened.
-type flow struct {
-	*lab.Conn
-	network string
-	first   lab.Outcome
-}
-
-type flows []flow
-
-// open opens n flows, until t ends.
-func open(t *testing.T, from *lab.Place, network string, to netip.AddrPort, n int) (all flows) {
-	t.Helper()
-	for range n {
-		conn, outcome := from.Connect(network, to, lab.DialOptions{})
-		if conn == nil {
-			t.Fatalf("%s from %s to %s: %s", network, from, to, outcome)
-		}
-		t.Cleanup(func() { conn.Close() })
-		all = append(all, flow{conn, network, outcome})
-	}
-	return all
-}
-
-// ask fails t unless all have the endpoint that they had.
-func (all flows) ask(t *testing.T) {
-	t.Helper()
-	for _, f := range all {
-		got := f.Ask(2 * time.Second)
-		if got.Kind != lab.Answered || got.At != f.first.At || got.Source != f.first.Source {
-			t.Errorf("%s flow that was %s: %s", f.network, f.first, got)
-		}
-	}
 }
 
 // TestStartWithNothingChangedLeavesCountersAlone is without traffic while the

@@ -1,11 +1,9 @@
 package takeover
 
 import (
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -22,7 +20,7 @@ func TestNodeGoesFromKubeProxyToNlproxyAndBack(t *testing.T) {
 	r := newRig(t)
 	proxy := r.startKubeProxy(t)
 	s := r.state(t)
-	if !strings.Contains(s.saved, canary) {
+	if !strings.Contains(r.saved(t), canary) {
 		t.Errorf("kube-proxy has no %s", canary)
 	}
 	probing := r.probe()
@@ -94,15 +92,9 @@ func (r *rig) probe() labtest.Probes {
 
 // A state is what must be the same whoever programs the node.
 type state struct {
-	saved, rules, foreign string
-	flows                 []flow
-	pins                  []pin
-}
-
-// A flow is a connection, or a socket of UDP, that stays open.
-type flow struct {
-	*lab.Conn
-	first lab.Outcome
+	rules, foreign string
+	flows          labtest.Flows
+	pins           []pin
 }
 
 // state takes everything down, and opens flows.
@@ -110,29 +102,16 @@ func (r *rig) state(t *testing.T) state {
 	t.Helper()
 	node := r.Self.IPv4()
 	return state{
-		saved: r.saved(t), rules: golden.Read(t, r.Self.Namespace), foreign: r.foreign(t),
-		pins: r.pins(t),
+		rules:   golden.Read(t, r.Self.Namespace),
+		foreign: r.foreign(t),
+		pins:    r.pins(t),
 		flows: slices.Concat(
-			r.open(t, r.Pods[2], "tcp", r.service(12+clusterIP).ClusterIP()),
-			r.open(t, r.Outside, "tcp", r.service(12+nodePort).NodePort(node)),
-			r.open(t, r.Outside, "tcp", r.service(12+balanced).Balancer()),
-			r.open(t, r.Pods[2], "udp", r.service(12+clusterIP).ClusterIP()),
-			r.open(t, r.Outside, "udp", r.service(12+nodePort).NodePort(node))),
+			labtest.Open(t, r.Pods[2], "tcp", r.service(12+clusterIP).ClusterIP(), 20),
+			labtest.Open(t, r.Outside, "tcp", r.service(12+nodePort).NodePort(node), 20),
+			labtest.Open(t, r.Outside, "tcp", r.service(12+balanced).Balancer(), 20),
+			labtest.Open(t, r.Pods[2], "udp", r.service(12+clusterIP).ClusterIP(), 20),
+			labtest.Open(t, r.Outside, "udp", r.service(12+nodePort).NodePort(node), 20)),
 	}
-}
-
-// open opens some flows, until t ends.
-func (r *rig) open(t *testing.T, from *lab.Place, network string, to netip.AddrPort) (all []flow) {
-	t.Helper()
-	for range 20 {
-		conn, outcome := from.Connect(network, to, lab.DialOptions{})
-		if conn == nil {
-			t.Fatalf("%s from %s to %s: %s", network, from, to, outcome)
-		}
-		t.Cleanup(func() { conn.Close() })
-		all = append(all, flow{conn, outcome})
-	}
-	return all
 }
 
 // check fails t unless everything is as it was.
@@ -144,11 +123,7 @@ func (s state) check(t *testing.T, r *rig) {
 	if diff := cmp.Diff(s.foreign, r.foreign(t)); diff != "" {
 		t.Errorf("rules of somebody else (-before +after):\n%s", diff)
 	}
-	for _, f := range s.flows {
-		if got := f.Ask(2 * time.Second); got.At != f.first.At || got.Source != f.first.Source {
-			t.Errorf("a flow that was %s: %s", f.first, got)
-		}
-	}
+	s.flows.Ask(t)
 	for _, p := range s.pins {
 		if got := p.from.Dial("tcp", p.to.ClusterIP(), lab.DialOptions{}); got.By != p.by {
 			t.Errorf("%s to %s, which %s had answered: %s", p.from, p.to.Name, p.by, got)
