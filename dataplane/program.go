@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/nlproxy/nlproxy/dataplane/iptables"
@@ -37,6 +38,8 @@ func (d *Dataplane) program(ctx context.Context, s model.Snapshot, report *Repor
 		case drifted(err) && drifts < attempts:
 			drifts++
 			d.opts.Logger.Warn("somebody else changed rules of ours", zap.Error(err))
+		case drifted(err) && d.overtaken():
+			return fmt.Errorf("write rules while somebody else keeps changing them: %w", err)
 		case errors.As(err, &no):
 			if err := d.setAside(no, s.Node.Primary()); err != nil {
 				return err
@@ -106,10 +109,22 @@ func drifted(err error) bool {
 	return false
 }
 
+// overtaken reports whether somebody else may have changed the ruleset since it
+// was listed.
+func (d *Dataplane) overtaken() bool {
+	generation, err := d.opts.Reader.Generation()
+	return err != nil || generation != d.generation
+}
+
 // setAside notes which family or services the kernel refuses. What no service
-// owns in the primary family cannot be done without, and is an error.
+// owns in the primary family cannot be done without, and is an error; but
+// chains in use can wait until nothing else is in the way.
 func (d *Dataplane) setAside(no *kernel.Refused, primary model.Family) error {
-	for _, o := range no.Objects {
+	objects := slices.DeleteFunc(slices.Clone(no.Objects), inUse)
+	if len(objects) == 0 {
+		objects = no.Objects
+	}
+	for _, o := range objects {
 		f := o.Place.Chain.Table.Family
 		switch {
 		case o.Place.Owner != rules.Frame || d.missing[f] != nil:
@@ -121,7 +136,7 @@ func (d *Dataplane) setAside(no *kernel.Refused, primary model.Family) error {
 				zap.Stringer("family", f), zap.Stringer("object", o))
 		}
 	}
-	for _, o := range no.Objects {
+	for _, o := range objects {
 		if d.missing[o.Place.Chain.Table.Family] == nil {
 			d.opts.Logger.Error("the kernel refuses a service, which is set aside", zap.Stringer("object", o))
 			d.aside.add(nameOf(o.Place.Owner), errors.New(o.String()))
@@ -129,6 +144,9 @@ func (d *Dataplane) setAside(no *kernel.Refused, primary model.Family) error {
 	}
 	return nil
 }
+
+// inUse reports whether a chain was not deleted because rules jump to it.
+func inUse(o kernel.Refusal) bool { return o.Verb == rules.DeleteChain && o.Errno == unix.EBUSY }
 
 func nameOf(owner string) model.Name {
 	namespace, name, _ := strings.Cut(owner, "/")

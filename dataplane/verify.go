@@ -23,15 +23,9 @@ func (d *Dataplane) look(report *Report) error {
 		return fmt.Errorf("list rules: %w", err)
 	}
 	d.generation = generation
-	d.state = rules.NewState(chains, d.classify)
+	d.state = rules.NewState(chains, iptables.Classify)
+	d.state.Keep(d.stuck)
 	return nil
-}
-
-func (d *Dataplane) classify(id rules.ChainID) (rules.Kind, bool) {
-	if _, stuck := d.stuck[id]; stuck {
-		return 0, false
-	}
-	return iptables.Classify(id)
 }
 
 // verify looks whether everything still passes through our chains if somebody

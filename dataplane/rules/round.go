@@ -118,10 +118,14 @@ func (r *Round) Finish() []Edit {
 	}
 	edits := slices.Concat(r.shared, r.tails, r.lent, r.loose)
 	for _, id := range r.gone {
-		edits = append(edits, Edit{id: id, effect: flushesChain, Ops: []Op{chainOp(Flush, id)}})
+		if h := r.state.chains[id]; !h.kept || len(h.rules) > 0 {
+			edits = append(edits, Edit{id: id, effect: flushesChain, Ops: []Op{chainOp(Flush, id)}})
+		}
 	}
 	for _, id := range r.gone {
-		edits = append(edits, Edit{id: id, effect: deletesChain, Ops: []Op{chainOp(DeleteChain, id)}})
+		if !r.state.chains[id].kept {
+			edits = append(edits, Edit{id: id, effect: deletesChain, Ops: []Op{chainOp(DeleteChain, id)}})
+		}
 	}
 	if r.err != nil {
 		return nil

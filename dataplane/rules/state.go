@@ -44,6 +44,8 @@ type held struct {
 	// claimed says that the owner of a Private chain is known.
 	claimed bool
 	owner   string
+	// kept says that the chain is only emptied, never deleted.
+	kept bool
 }
 
 // entry is one rule: its checksum, and its handle or 0 if that is not known.
@@ -88,6 +90,16 @@ func NewState(chains []ListedChain, classify Classify) *State {
 		}
 	}
 	return s
+}
+
+// Keep says which of the Private chains cannot be deleted: once nobody wants
+// them, they are emptied.
+func (s *State) Keep(ids map[ChainID]struct{}) {
+	for id := range ids {
+		if h := s.chains[id]; h != nil {
+			h.kept = true
+		}
+	}
 }
 
 // sum is the checksum of a rule's identity. One that cannot be read equals no
