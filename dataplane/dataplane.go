@@ -22,6 +22,10 @@ type Dataplane struct {
 	state *rules.State
 	// generation is that of the ruleset after our last transaction.
 	generation uint32
+	// listed is when everything was compared, and touched says that somebody
+	// else has changed the ruleset since.
+	listed  time.Time
+	touched bool
 	// owed are the services whose last change did not reach the kernel.
 	owed  map[model.Name]struct{}
 	aside asides

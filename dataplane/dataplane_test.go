@@ -302,6 +302,7 @@ func TestOptionsThatCannotBeUsed(t *testing.T) {
 		"dataplane: Reader is missing":                              func(o *dataplane.Options) { o.Reader = nil },
 		"dataplane: Writer is missing":                              func(o *dataplane.Options) { o.Writer = nil },
 		"dataplane: RetryAside -1ns is negative":                    func(o *dataplane.Options) { o.RetryAside = -1 },
+		"dataplane: Recheck -1ns is negative":                       func(o *dataplane.Options) { o.Recheck = -1 },
 		"dataplane: TransactionBytes -1 is negative":                func(o *dataplane.Options) { o.TransactionBytes = -1 },
 		"dataplane: Plan.MasqueradeBit: 32 is not between 0 and 31": func(o *dataplane.Options) { o.Plan.MasqueradeBit = 32 },
 	} {

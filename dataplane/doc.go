@@ -11,5 +11,7 @@
 //     remembered is trusted: the kernel is listed and compared.
 //   - A service that the kernel refuses is set aside alone, named, and tried
 //     again later. All others are programmed.
+//   - What others do to rules of ours is repaired: by the next Set if it stops
+//     all traffic, else by the first one after Options.Recheck.
 //   - What others own is never flushed, deleted or reordered.
 package dataplane

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nlproxy/nlproxy/dataplane"
 	"github.com/nlproxy/nlproxy/dataplane/iptables"
@@ -67,6 +68,29 @@ func TestChainsThatOthersTookAreMadeAgain(t *testing.T) {
 			fresh.set(after)
 			sameChains(t, fresh.text(), r.text())
 		})
+	}
+}
+
+// What is gone is found out even if nothing has to do with it, once it is time
+// to compare everything because somebody else was there; and not otherwise.
+func TestEverythingIsComparedAfterOthersChangedTheRuleset(t *testing.T) {
+	for want, recheck := range map[bool]time.Duration{true: 1, false: 0} {
+		r := newRig(t, dataplane.Options{Recheck: recheck})
+		s := everything(service(1, 2), service(2, 2))
+		r.set(s)
+		r.set(changed(s.Services))
+		if r.last.Full {
+			t.Error("everything was compared though nobody else was there")
+		}
+		before := r.text()
+		r.take("KUBE-NODEPORTS")
+		r.set(changed(s.Services))
+		if r.last.Full != want {
+			t.Errorf("with %v to wait, everything was compared: %v", recheck, r.last.Full)
+		}
+		if want {
+			sameChains(t, before, r.text())
+		}
 	}
 }
 

@@ -43,6 +43,11 @@ type Options struct {
 	// the time doubles at each failure, up to 16 times that. 0 means a minute.
 	RetryAside time.Duration
 
+	// Recheck is for how long changes that others make to the ruleset are only
+	// looked at for what all traffic passes through. The first Set after that
+	// time compares everything. 0 means 10 minutes.
+	Recheck time.Duration
+
 	// TransactionBytes is the size from which changes go in several
 	// transactions. 0 means 4 MiB.
 	TransactionBytes int
@@ -58,6 +63,7 @@ type Options struct {
 const (
 	defaultRetryAside       = time.Minute
 	maxRetryFactor          = 16
+	defaultRecheck          = 10 * time.Minute
 	defaultTransactionBytes = 4 << 20
 )
 
@@ -70,6 +76,8 @@ func (o Options) Validate() error {
 		return errors.New("dataplane: Writer is missing")
 	case o.RetryAside < 0:
 		return fmt.Errorf("dataplane: RetryAside %v is negative", o.RetryAside)
+	case o.Recheck < 0:
+		return fmt.Errorf("dataplane: Recheck %v is negative", o.Recheck)
 	case o.TransactionBytes < 0:
 		return fmt.Errorf("dataplane: TransactionBytes %d is negative", o.TransactionBytes)
 	}
@@ -82,6 +90,9 @@ func (o Options) Validate() error {
 func (o Options) withDefaults() Options {
 	if o.RetryAside == 0 {
 		o.RetryAside = defaultRetryAside
+	}
+	if o.Recheck == 0 {
+		o.Recheck = defaultRecheck
 	}
 	if o.TransactionBytes == 0 {
 		o.TransactionBytes = defaultTransactionBytes

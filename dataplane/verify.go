@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/nlproxy/nlproxy/dataplane/iptables"
 	"github.com/nlproxy/nlproxy/dataplane/rules"
@@ -16,13 +17,13 @@ func (d *Dataplane) look(report *Report) error {
 	report.Full = true
 	generation, err := d.opts.Reader.Generation()
 	if err != nil {
-		return fmt.Errorf("read the ruleset's generation: %w", err)
+		return fmt.Errorf("list rules: %w", err)
 	}
 	chains, err := d.opts.Reader.List(iptables.Tables())
 	if err != nil {
 		return fmt.Errorf("list rules: %w", err)
 	}
-	d.generation = generation
+	d.generation, d.touched, d.listed = generation, false, time.Now()
 	d.state = rules.NewState(chains, iptables.Classify)
 	d.state.Keep(d.stuck)
 	return nil
@@ -30,15 +31,26 @@ func (d *Dataplane) look(report *Report) error {
 
 // verify looks whether everything still passes through our chains if somebody
 // else has changed the ruleset since our last transaction: a firewall that was
-// reloaded may have taken our rules with it.
+// reloaded may have taken our rules with it. What else may have been changed is
+// found out by comparing everything, which takes longer, now and then.
 func (d *Dataplane) verify() {
 	if d.state == nil {
 		return
 	}
 	generation, err := d.opts.Reader.Generation()
-	if err != nil || generation == d.generation {
+	if err != nil {
 		return
 	}
+	if generation != d.generation {
+		d.generation, d.touched = generation, true
+		d.verifySentinels()
+	}
+	if d.touched && time.Since(d.listed) >= d.opts.Recheck {
+		d.state = nil
+	}
+}
+
+func (d *Dataplane) verifySentinels() {
 	for _, id := range d.state.Sentinels() {
 		listed, err := d.opts.Reader.ListChain(id)
 		if err == nil {
@@ -50,5 +62,4 @@ func (d *Dataplane) verify() {
 			return
 		}
 	}
-	d.generation = generation
 }
