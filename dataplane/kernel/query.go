@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"errors"
+	"fmt"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,6 +26,8 @@ func (c *Conn) query(h header, attrs []byte, each func(message)) error {
 	switch {
 	case err != nil:
 		return err
+	case answer.errno == unix.EPERM:
+		return fmt.Errorf("CAP_NET_ADMIN is missing: %w", answer.errno)
 	case answer.errno != 0:
 		return answer.errno
 	case interrupted:

@@ -2,6 +2,7 @@ package kernel_test
 
 import (
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -147,5 +148,31 @@ func TestErrnoIsReachable(t *testing.T) {
 	n := newNode(t)
 	if _, err := n.Apply([]rules.Op{put(rules.Append, web, mark(1))}); !errors.Is(err, unix.ENOENT) {
 		t.Errorf("%v, want ENOENT", err)
+	}
+}
+
+func TestWantOfPrivilegeIsInWords(t *testing.T) {
+	n := newNode(t)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var all [2]unix.CapUserData
+	if err := unix.Capget(&header, &all[0]); err != nil {
+		t.Fatal(err)
+	}
+	without := all
+	without[0].Effective &^= 1 << unix.CAP_NET_ADMIN
+	if err := unix.Capset(&header, &without[0]); err != nil {
+		t.Fatal(err)
+	}
+	_, listing := n.List([]rules.Table{web.Table})
+	_, applying := n.Apply(made(web))
+	if err := unix.Capset(&header, &all[0]); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{listing, applying} {
+		if !errors.Is(err, unix.EPERM) || !strings.Contains(err.Error(), "CAP_NET_ADMIN is missing") {
+			t.Errorf("got %v", err)
+		}
 	}
 }
