@@ -274,11 +274,32 @@ func TestDirectoryNoticesAConfigMapsSwap(t *testing.T) {
 	r.until("the second version", port("a", 2))
 }
 
+func TestDirectoryNoticesAnotherFolderInItsPlace(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "m")
+	must(t, os.Mkdir(dir, 0o700))
+	must(t, os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(web("a", 1)), 0o600))
+	r := runDirectory(t, dir, Options{})
+	r.until("the first snapshot", port("a", 1))
+
+	must(t, os.Rename(dir, dir+".old"))
+	must(t, os.Mkdir(dir, 0o700))
+	must(t, os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(web("a", 2)), 0o600))
+	r.until("another folder", port("a", 2))
+	must(t, os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(web("a", 3)), 0o600))
+	r.until("a change in it", port("a", 3))
+
+	must(t, os.Rename(dir, dir+".new"))
+	must(t, os.Rename(dir+".old", dir))
+	r.until("the first folder again", port("a", 1))
+	must(t, os.RemoveAll(dir))
+	must(t, os.Rename(dir+".new", dir))
+	r.until("the other one again", port("a", 3))
+}
+
 func TestDirectoryIsReadNowAndThenAnyway(t *testing.T) {
 	dir := t.TempDir()
 	r := run(t, Options{Rescan: time.Millisecond}, func(o Options) (*Source, error) { return Directory(dir, o) })
 	r.until("the first snapshot", has())
-	// The kernel tells nothing of a folder in the place of the one it watches.
 	must(t, os.Rename(dir, dir+".old"))
 	must(t, os.Mkdir(dir, 0o700))
 	must(t, os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(web("a", 1)), 0o600))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -16,6 +17,9 @@ import (
 // settle is how long a directory has to be quiet before it is read: editors
 // and copies write in several steps.
 const settle = 100 * time.Millisecond
+
+// absent is how long after a folder has gone it is looked for again.
+const absent = time.Second
 
 // Directory returns a source that follows the manifests in a directory: every
 // file in it, not below it, that is named *.yaml, *.yml or *.json, may hold
@@ -54,7 +58,8 @@ func (d *directory) follow(ctx context.Context, rescan time.Duration, log *zap.L
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-n.events:
+		case e := <-n.events:
+			n.note(e)
 			quiet.Reset(settle)
 		case err := <-n.errors:
 			log.Warn("notices of changed manifests were lost", zap.String("directory", d.path), zap.Error(err))
@@ -63,7 +68,13 @@ func (d *directory) follow(ctx context.Context, rescan time.Duration, log *zap.L
 			n.renew()
 			d.read()
 		case <-quiet.C:
+			if n.gone {
+				n.renew()
+			}
 			d.read()
+			if n.gone {
+				quiet.Reset(absent)
+			}
 		}
 	}
 }
@@ -86,6 +97,7 @@ type notices struct {
 	log     *zap.Logger
 	watcher *fsnotify.Watcher
 	seen    fs.FileInfo // the folder that is watched
+	gone    bool        // it is not at the path any more, and none has been seen there
 	events  <-chan fsnotify.Event
 	errors  <-chan error
 }
@@ -111,6 +123,7 @@ func (n *notices) renew() {
 	if err != nil || n.seen != nil && os.SameFile(n.seen, now) {
 		return
 	}
+	n.gone = false
 	if n.seen != nil {
 		// The error says that it is not watched any more, as it should be.
 		_ = n.watcher.Remove(n.path)
@@ -120,6 +133,14 @@ func (n *notices) renew() {
 		return
 	}
 	n.seen = now
+}
+
+// note takes notice of the end of a folder: it is not watched any more once it
+// has another name or none, even if it comes back.
+func (n *notices) note(e fsnotify.Event) {
+	if e.Name == filepath.Clean(n.path) && (e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename)) {
+		n.seen, n.gone = nil, true
+	}
 }
 
 func (n *notices) warn(err error) {
