@@ -27,41 +27,61 @@ func hundred() []service {
 	return list
 }
 
-// TestServiceThatTheKernelRefusesCostsNobodyElse has a chain of others in the
-// place of one of the service's: a base chain, to which nothing may jump.
-func TestServiceThatTheKernelRefusesCostsNobodyElse(t *testing.T) {
-	t.Parallel()
-	const wait = 200 * time.Millisecond
-	p := newProxy(t, settings())
-	p.options.RetryAside = wait
-	bad := service{name: "bad", number: 101, endpoints: at("pod-1")}
-	p.set(t, bad)
-	chain := p.chainsOf(t, model.IPv4, "KUBE-SVC-", "default/bad:tcp")[0].ID
-	p.cleanUp(t)
-	p.run(t, fmt.Sprintf("table ip nat { chain %s { type filter hook output priority 500; }; }", chain.Name), "nft", "-f", "-")
+// An obstructed kernel has, before each transaction, a chain of others in the
+// place of one of ours: a base chain, to which nothing may jump.
+type obstructed struct {
+	*kernel.Conn
+	by *rules.Op // nil for nothing
+}
 
-	p.start(t)
-	objects := manifests(append(hundred(), bad)...)
-	if err := p.sync(t, objects); err != nil {
-		t.Fatal(err)
-	}
-	p.check(t, servedBy("pod-1", hundred()))
-	if len(p.report.Aside) != 1 || p.report.Aside[0].Service.Name != "bad" {
-		t.Fatalf("set aside %v, want default/bad", p.report.Aside)
-	}
-	aside := p.report.Aside[0]
-	for _, part := range []string{"default/bad: ip nat KUBE-SERVICES rule 1: ", unix.EOPNOTSUPP.Error()} {
-		if !strings.Contains(aside.Err.Error(), part) {
-			t.Errorf("%v: does not name %q", aside.Err, part)
+func (o *obstructed) Apply(ops []rules.Op) ([]uint64, error) {
+	if o.by != nil {
+		if _, err := o.Conn.Apply([]rules.Op{*o.by}); err != nil {
+			return nil, err
 		}
 	}
-	if until := aside.Retry.Sub(aside.Since); until != wait {
-		t.Errorf("tried again after %s, want %s", until, wait)
-	}
-	p.run(t, fmt.Sprintf("add chain ip nat %s; delete chain ip nat %s", chain.Name, chain.Name), "nft", "-f", "-")
-	for len(p.report.Aside) > 0 && time.Now().Before(aside.Retry.Add(deadline)) {
+	return o.Conn.Apply(ops)
+}
+
+func TestServiceThatTheKernelRefusesCostsNobodyElse(t *testing.T) {
+	t.Parallel()
+	bad := service{name: "bad", number: 101, endpoints: at("pod-1")}
+	p := newProxy(t, settings())
+	p.set(t, bad)
+	chain := p.spreading(t, model.IPv4, "default/bad:tcp")[0].ID
+	p.cleanUp(t)
+
+	writer := &obstructed{p.conn, &rules.Op{Verb: rules.AddChain, Place: rules.Place{Chain: chain, Index: -1},
+		Hook: &rules.Hook{Type: "filter", Number: 3, Priority: 500}}}
+	p.options.Writer = writer
+	p.options.RetryAside = 10 * time.Millisecond
+	p.start(t)
+	p.run(t, "table ip nat {}", "nft", "-f", "-")
+	objects := manifests(append(hundred(), bad)...)
+	for range 2 {
 		if err := p.sync(t, objects); err != nil {
 			t.Fatal(err)
+		}
+		p.check(t, servedBy("pod-1", hundred()))
+		if len(p.report.Aside) != 1 || p.report.Aside[0].Service != (model.Name{Namespace: "default", Name: "bad"}) {
+			t.Fatalf("set aside %v, want default/bad", p.report.Aside)
+		}
+		aside := p.report.Aside[0]
+		for _, part := range []string{"default/bad: ip nat KUBE-SERVICES rule 1: ", unix.EOPNOTSUPP.Error()} {
+			if !strings.Contains(aside.Err.Error(), part) {
+				t.Errorf("%v: does not name %q", aside.Err, part)
+			}
+		}
+		if wait := aside.Retry.Sub(aside.Since); wait < p.options.RetryAside {
+			t.Errorf("to be tried again %s after it was refused", wait)
+		}
+	}
+
+	writer.by = nil
+	p.run(t, fmt.Sprintf("add chain ip nat %[1]s; flush chain ip nat %[1]s; delete chain ip nat %[1]s", chain.Name), "nft", "-f", "-")
+	for end := time.Now().Add(deadline); len(p.report.Aside) > 0; {
+		if err := p.sync(t, objects); err != nil || time.Now().After(end) {
+			t.Fatalf("still set aside: %v, %v", p.report.Aside, err)
 		}
 	}
 	p.check(t, servedBy("pod-1", append(hundred(), bad)))

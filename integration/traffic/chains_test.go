@@ -1,7 +1,7 @@
 package traffic
 
 import (
-	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,28 +23,19 @@ func (p *proxy) chains(t testing.TB) []rules.ListedChain {
 	return chains
 }
 
-// chainsOf are the chains of family f whose names begin with prefix and whose
-// rules are for a port, as "namespace/name:port".
-func (p *proxy) chainsOf(t testing.TB, f model.Family, prefix, port string) []rules.ListedChain {
+// spreading are the chains of family f that spread the connections to a port,
+// "namespace/name:port", over its Cluster pool.
+func (p *proxy) spreading(t testing.TB, f model.Family, port string) []rules.ListedChain {
 	t.Helper()
 	var found []rules.ListedChain
 	for _, c := range p.chains(t) {
-		if c.ID.Table.Family == f && strings.HasPrefix(c.ID.Name, prefix) && isFor(t, c, port) {
+		isFor := func(i xt.CommentInfo) bool { return strings.HasPrefix(i.Text+" ", port+" ") }
+		if c.ID.Table.Family == f && strings.HasPrefix(c.ID.Name, "KUBE-SVC-") &&
+			slices.ContainsFunc(only[xt.CommentInfo](t, c), isFor) {
 			found = append(found, c)
 		}
 	}
 	return found
-}
-
-func isFor(t testing.TB, c rules.ListedChain, port string) bool {
-	for _, r := range c.Rules {
-		for _, i := range infos(t, c, r) {
-			if comment, ok := i.(xt.CommentInfo); ok && (comment.Text + " ")[:min(len(comment.Text)+1, len(port)+1)] == port+" " {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // infos are what the extensions in a rule keep, in their order.
@@ -87,19 +78,4 @@ func only[I xt.Info](t testing.TB, chains ...rules.ListedChain) []I {
 		}
 	}
 	return all
-}
-
-// lists are the names of the lists in which a port's endpoints keep their
-// clients.
-func (p *proxy) lists(t testing.TB, f model.Family, port string) map[netip.AddrPort]string {
-	t.Helper()
-	names := map[netip.AddrPort]string{}
-	for _, c := range p.chainsOf(t, f, "KUBE-SEP-", port) {
-		to, list := only[xt.DNATInfo](t, c), only[xt.RecentInfo](t, c)
-		if len(to) != 1 || len(list) != 1 {
-			t.Fatalf("%s: %d targets and %d lists", c.ID, len(to), len(list))
-		}
-		names[to[0].Min] = list[0].Name
-	}
-	return names
 }

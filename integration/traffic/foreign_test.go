@@ -172,7 +172,7 @@ func TestDeletedChainIsRepairedWhenItsServiceChanges(t *testing.T) {
 	other := service{name: "other", number: 2, endpoints: at("pod-2")}
 	p := newProxy(t, settings())
 	p.set(t, s, other)
-	chain := p.chainsOf(t, model.IPv4, "KUBE-SVC-", "default/web:tcp")[0].ID.Name
+	chain := p.spreading(t, model.IPv4, "default/web:tcp")[0].ID.Name
 	handle := regexp.MustCompile(`jump ` + chain + ` # handle (\d+)`).FindStringSubmatch(
 		p.run(t, "", "nft", "-a", "list", "chain", "ip", "nat", "KUBE-SERVICES"))
 	if handle == nil {
@@ -180,7 +180,7 @@ func TestDeletedChainIsRepairedWhenItsServiceChanges(t *testing.T) {
 	}
 	p.run(t, fmt.Sprintf("delete rule ip nat KUBE-SERVICES handle %s; flush chain ip nat %[2]s; delete chain ip nat %[2]s",
 		handle[1], chain), "nft", "-f", "-")
-	if got := p.place(t, client).Dial("tcp", clusterIP(s, false), lab.DialOptions{Timeout: silence}); got.By != "" {
+	if got := p.reach(p.place(t, client), "tcp", clusterIP(s, false), lab.DialOptions{Timeout: silence}); got.By != "" {
 		t.Fatalf("without its chain: %s", got)
 	}
 	s = s.with(at("pod-2", "remote-1")...)

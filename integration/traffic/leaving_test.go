@@ -33,7 +33,7 @@ func (p *proxy) leaving(t *testing.T, rows []row) (done func(*testing.T)) {
 		if r.want.kind != lab.Unreachable {
 			continue
 		}
-		for _, a := range r.attempts(p.place(t, r.from)) {
+		for _, a := range p.attempts(t, r) {
 			want = append(want, fmt.Sprintf("%s . %s", a.to.Addr(), a.network))
 		}
 	}

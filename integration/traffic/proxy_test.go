@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,13 +37,12 @@ func settings() plan.Options {
 	}
 }
 
-// plainOptions are settings for a Dataplane, and nothing special.
-func plainOptions() dataplane.Options { return dataplane.Options{Plan: settings()} }
-
 // A proxy is a node of the lab, servers at every pod, and a Dataplane that is
 // fed with manifests.
 type proxy struct {
 	*lab.Node
+	// options are those of the Dataplane from the next start on; a Writer that
+	// is not set is the kernel.
 	options dataplane.Options
 	data    *dataplane.Dataplane
 	conn    *kernel.Conn
@@ -54,11 +54,17 @@ type proxy struct {
 	problems []watch.Problem
 
 	services *model.Services // nil before the first sync
+	sent     atomic.Uint32   // attempts so far
 }
 
 func newProxy(t *testing.T, o plan.Options) *proxy {
 	t.Helper()
-	p := bareProxy(t, dataplane.Options{Plan: o})
+	return newLargeProxy(t, lab.Options{Pods: 3}, o)
+}
+
+func newLargeProxy(t *testing.T, size lab.Options, o plan.Options) *proxy {
+	t.Helper()
+	p := bareProxy(t, size, o)
 	for _, place := range slices.Concat(p.Pods, p.Remote) {
 		for _, n := range networks() {
 			labtest.Serve(t, place, n, targetPort)
@@ -67,11 +73,11 @@ func newProxy(t *testing.T, o plan.Options) *proxy {
 	return p
 }
 
-// bareProxy is a proxy without servers. The Reader and the Writer of o, if
-// there are none, are the kernel's.
-func bareProxy(t testing.TB, o dataplane.Options) *proxy {
+// bareProxy is a proxy without servers.
+func bareProxy(t testing.TB, size lab.Options, o plan.Options) *proxy {
 	t.Helper()
-	p := &proxy{Node: labtest.Node(t, lab.Options{Namespace: labtest.Namespace(t), Pods: 3}), options: o}
+	size.Namespace = labtest.Namespace(t)
+	p := &proxy{Node: labtest.Node(t, size), options: dataplane.Options{Plan: o}}
 	for _, a := range []string{"127.0.0.1", "192.168.7.1", "192.168.8.1", "10.244.1.1", "::1", "fd00:7::1", "fd00:244:1::1"} {
 		p.local = append(p.local, netip.MustParseAddr(a))
 	}
@@ -100,9 +106,7 @@ func (p *proxy) dial(t testing.TB) {
 func (p *proxy) start(t testing.TB) {
 	t.Helper()
 	o := p.options
-	if o.Reader == nil {
-		o.Reader = p.conn
-	}
+	o.Reader = p.conn
 	if o.Writer == nil {
 		o.Writer = p.conn
 	}

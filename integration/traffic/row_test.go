@@ -92,7 +92,7 @@ func (p *proxy) check(t *testing.T, rows []row) {
 	var running sync.WaitGroup
 	slots := make(chan struct{}, abreast)
 	for _, r := range rows {
-		for _, a := range r.attempts(p.place(t, r.from)) {
+		for _, a := range p.attempts(t, r) {
 			slots <- struct{}{}
 			running.Go(func() {
 				if err := a.make(); err != nil {
@@ -109,22 +109,34 @@ func (p *proxy) check(t *testing.T, rows []row) {
 // An attempt is a row over one network and family.
 type attempt struct {
 	want
+	proxy   *proxy
 	from    *lab.Place
 	network string
 	to      netip.AddrPort
 }
 
-func (r row) attempts(from *lab.Place) []attempt {
+func (p *proxy) attempts(t *testing.T, r row) []attempt {
+	t.Helper()
+	from := p.place(t, r.from)
 	var all []attempt
 	for _, network := range networks() {
 		for _, v6 := range []bool{false, true} {
 			if r.only == "IPv4" && v6 || r.only == "IPv6" && !v6 {
 				continue
 			}
-			all = append(all, attempt{r.want, from, network, r.by(r.to, v6)})
+			all = append(all, attempt{r.want, p, from, network, r.by(r.to, v6)})
 		}
 	}
 	return all
+}
+
+// reach is Dial, each time from a port that was not used before: the kernel
+// treats packets as it did the ones before them of the same connection, by its
+// tuple, whatever the rules have become.
+func (p *proxy) reach(from *lab.Place, network string, to netip.AddrPort, o lab.DialOptions) lab.Outcome {
+	const first, count = 40000, 25000 // behind all node ports
+	o.LocalPort = uint16(first + p.sent.Add(1)%count)
+	return from.Dial(network, to, o)
 }
 
 func (a attempt) make() error {
@@ -134,19 +146,19 @@ func (a attempt) make() error {
 		return a.ask()
 	case lab.Unreachable:
 		// Whether the router has time to say so does not matter.
-		got := a.from.Dial(a.network, a.to, lab.DialOptions{Timeout: silence})
+		got := a.proxy.reach(a.from, a.network, a.to, lab.DialOptions{Timeout: silence})
 		if got.Kind != lab.TimedOut {
 			return a.expect(got)
 		}
 		return nil
 	case lab.TimedOut:
-		return a.expect(a.from.Dial(a.network, a.to, lab.DialOptions{Timeout: silence}))
+		return a.expect(a.proxy.reach(a.from, a.network, a.to, lab.DialOptions{Timeout: silence}))
 	}
 	limit := atOnce
 	if a.network == "tcp" && a.to.Addr().Is6() {
 		limit += again
 	}
-	err := a.expect(a.from.Dial(a.network, a.to, lab.DialOptions{Timeout: limit + again}))
+	err := a.expect(a.proxy.reach(a.from, a.network, a.to, lab.DialOptions{Timeout: limit + again}))
 	if took := time.Since(start); err == nil && took > limit {
 		return fmt.Errorf("%s only after %s", a.kind, took)
 	}
@@ -160,7 +172,7 @@ func (a attempt) ask() error {
 		if i == tries {
 			return fmt.Errorf("%s did not answer", strings.Join(missing, ", "))
 		}
-		got := a.from.Dial(a.network, a.to, lab.DialOptions{})
+		got := a.proxy.reach(a.from, a.network, a.to, lab.DialOptions{})
 		if err := a.expect(got); err != nil {
 			return err
 		}

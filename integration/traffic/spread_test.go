@@ -40,10 +40,10 @@ func TestConnectionsAreSpreadEvenly(t *testing.T) {
 func TestSpreadOver500EndpointsIsEven(t *testing.T) {
 	t.Parallel()
 	const endpoints = 500
-	p := bareProxy(t, plainOptions())
+	p := bareProxy(t, lab.Options{}, settings())
 	p.set(t, service{name: "large", number: 1, endpoints: manyEndpoints(endpoints)})
 	for _, f := range model.Families {
-		chains := p.chainsOf(t, f, "KUBE-SVC-", "default/large:tcp")
+		chains := p.spreading(t, f, "default/large:tcp")
 		chances := only[xt.StatisticInfo](t, chains...)
 		if len(chances) != endpoints-1 {
 			t.Fatalf("%s: %d rules with a chance, want %d", f, len(chances), endpoints-1)
