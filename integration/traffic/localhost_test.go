@@ -169,7 +169,7 @@ func send(t *testing.T, p *proxy, to netip.AddrPort, payload string) {
 	from := p.Pods[0].IPv4().As4()
 	dst := to.Addr().As4()
 	// Without a checksum, which UDP allows (RFC 768).
-	udp := binary.BigEndian.AppendUint16([]byte{0x0f, 0xa1}, to.Port())
+	udp := binary.BigEndian.AppendUint16([]byte{0x10, 0x00}, to.Port())
 	udp = append(binary.BigEndian.AppendUint16(udp, uint16(8+len(payload))), 0, 0)
 	udp = append(udp, payload...)
 	ip := []byte{0x45, 0, 0, 0, 0, 1, 0, 0, 64, unix.IPPROTO_UDP, 0, 0}
@@ -184,7 +184,7 @@ func send(t *testing.T, p *proxy, to netip.AddrPort, payload string) {
 
 // transmit sends an IPv4 packet over eth0 to everybody there.
 func transmit(packet []byte) error {
-	const ipv4 = unix.ETH_P_IP>>8 | unix.ETH_P_IP&0xff<<8 // big endian
+	bigEndian := binary.BigEndian.AppendUint16(nil, unix.ETH_P_IP)
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -194,7 +194,7 @@ func transmit(packet []byte) error {
 	if err != nil {
 		return err
 	}
-	to := &unix.SockaddrLinklayer{Protocol: ipv4, Ifindex: link.Index, Halen: 6}
+	to := &unix.SockaddrLinklayer{Protocol: binary.NativeEndian.Uint16(bigEndian), Ifindex: link.Index, Halen: 6}
 	copy(to.Addr[:], []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
 	return unix.Sendto(fd, packet, 0, to)
 }
