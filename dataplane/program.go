@@ -33,6 +33,10 @@ func (d *Dataplane) program(ctx context.Context, s model.Snapshot, report *Repor
 		err := d.write(ctx, plans, report.Full, d.aside.has, report)
 		var no *kernel.Refused
 		switch {
+		case err == nil && report.Full && drifts == 0 && d.overtaken():
+			// Somebody wrote after we had listed; the same rules perhaps.
+			drifts++
+			d.state = nil
 		case err == nil:
 			return nil
 		case drifted(err) && drifts < attempts:

@@ -2,6 +2,7 @@ package dataplane_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -69,6 +70,23 @@ func TestServiceOwesNothingToWhoeverChangesRulesAllTheTime(t *testing.T) {
 	r.kernel.fail = nil
 	r.set(changed(s.Services))
 	r.wrote(1)
+}
+
+func TestTwoWhoStartAtOnceLeaveNothingTwice(t *testing.T) {
+	r, fresh := newRig(t, dataplane.Options{}), newRig(t, dataplane.Options{})
+	s := everything(service(1, 2), service(2, 0))
+	r.kernel.fail = func(ops []rules.Op) error {
+		r.kernel.fail = nil
+		r.rival(ops...)
+		return nil
+	}
+	r.set(s)
+	fresh.set(s)
+	want, got := fresh.text(), r.text()
+	for _, of := range []map[string][]string{want, got} { // what others own stays as it is
+		maps.DeleteFunc(of, func(chain string, _ []string) bool { return !strings.Contains(chain, "KUBE-") })
+	}
+	sameChains(t, want, got)
 }
 
 func TestChainInUseByOthersIsUsedAgain(t *testing.T) {
