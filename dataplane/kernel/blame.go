@@ -144,13 +144,19 @@ func describe(expr []byte) string {
 	return name
 }
 
+// jump returns the chain that an expression jumps to, or "" if it does not.
+func jump(expr []byte) string {
+	_, data := exprName(expr)
+	verdict := attribute(attribute(data, unix.NFTA_IMMEDIATE_DATA), unix.NFTA_DATA_VERDICT)
+	return string(text(attribute(verdict, unix.NFTA_VERDICT_CHAIN)))
+}
+
 // missing says what an expression refers to, which does not exist.
 func missing(expr []byte) string {
 	name, data := exprName(expr)
 	switch name {
 	case "immediate":
-		verdict := attribute(attribute(data, unix.NFTA_IMMEDIATE_DATA), unix.NFTA_DATA_VERDICT)
-		return fmt.Sprintf("chain %s, to which it jumps, does not exist", text(attribute(verdict, unix.NFTA_VERDICT_CHAIN)))
+		return fmt.Sprintf("chain %s, to which it jumps, does not exist", jump(expr))
 	case "lookup":
 		return fmt.Sprintf("set %s does not exist", text(attribute(data, unix.NFTA_LOOKUP_SET)))
 	}

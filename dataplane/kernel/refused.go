@@ -120,6 +120,8 @@ func explain(op *rules.Op, errno unix.Errno, b blame) string {
 	switch {
 	case b.expr != nil && errno == unix.ENOENT:
 		return missing(b.expr)
+	case errno == unix.EOPNOTSUPP && jump(b.expr) != "": // nft_verdict_init
+		return fmt.Sprintf("chain %s, to which it jumps, is a base chain", jump(b.expr))
 	case b.expr != nil:
 		return fmt.Sprintf("expression %d (%s) is not accepted", b.index+1, describe(b.expr))
 	case errno == unix.ENOENT && b.attribute == unix.NFTA_RULE_TABLE:

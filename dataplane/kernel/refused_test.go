@@ -81,6 +81,10 @@ func TestReasonIsInWords(t *testing.T) {
 			put(rules.Append, web, jump("WEB")),
 			"default/web: ip nat WEB rule 1: append: jumps in a circle, or too deep",
 		},
+		"jump to a base chain": {
+			put(rules.Append, web, jump("INPUT")),
+			"default/web: ip nat WEB rule 1: append: chain INPUT, to which it jumps, is a base chain",
+		},
 		"rule in an absent chain": {
 			put(rules.Append, chainID(model.IPv4, "nat", "ABSENT"), mark(1)),
 			"default/web: ip nat ABSENT rule 1: append: the chain does not exist",
