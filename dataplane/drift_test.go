@@ -11,6 +11,8 @@ import (
 	"github.com/nlproxy/nlproxy/dataplane/iptables"
 	"github.com/nlproxy/nlproxy/dataplane/model"
 	"github.com/nlproxy/nlproxy/dataplane/rules"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 // take empties the chains in nat by which connections get to their endpoints,
@@ -91,6 +93,16 @@ func TestEverythingIsComparedAfterOthersChangedTheRuleset(t *testing.T) {
 		if want {
 			sameChains(t, before, r.text())
 		}
+	}
+}
+
+func TestBaseChainThatIsNoneIsNamed(t *testing.T) {
+	log, seen := observer.New(zap.WarnLevel)
+	r := newRig(t, dataplane.Options{Logger: zap.New(log)})
+	r.rival(rules.Op{Verb: rules.AddTable, Place: foreign("")}, rules.Op{Verb: rules.AddChain, Place: foreign("PREROUTING")})
+	r.set(everything(service(1, 1)))
+	if seen.Len() != 1 || seen.All()[0].ContextMap()["chain"] != "ip nat PREROUTING" {
+		t.Errorf("warned of %v", seen.All())
 	}
 }
 

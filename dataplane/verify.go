@@ -26,7 +26,17 @@ func (d *Dataplane) look(report *Report) error {
 	d.generation, d.touched, d.listed = generation, false, time.Now()
 	d.state = rules.NewState(chains, iptables.Classify)
 	d.state.Keep(d.stuck)
+	d.warnOfUnhooked(chains)
 	return nil
+}
+
+func (d *Dataplane) warnOfUnhooked(chains []rules.ListedChain) {
+	for _, c := range chains {
+		if iptables.Unhooked(c) {
+			d.opts.Logger.Warn("a chain of others is not the base chain that its name says: services do not work "+
+				"until it is deleted", zap.Stringer("chain", c.ID))
+		}
+	}
 }
 
 // verify looks whether everything still passes through our chains if somebody

@@ -76,6 +76,14 @@ var hooks = map[string]map[string]rules.Hook{
 	},
 }
 
+// Unhooked reports whether a chain that exists is one from which our rules are
+// to be reached, and packets do not come there: it has the name of a base chain
+// and is none, or one of another hook.
+func Unhooked(c rules.ListedChain) bool {
+	want, ok := hooks[c.ID.Table.Name][c.ID.Name]
+	return ok && (c.Hook == nil || c.Hook.Type != want.Type || c.Hook.Number != want.Number)
+}
+
 // Tables lists the tables of both families in which there may be chains of ours.
 func Tables() []rules.Table {
 	var all []rules.Table
