@@ -88,21 +88,3 @@ func selected(addrs []netip.Addr, prefixes []netip.Prefix, except netip.Prefix) 
 	slices.SortFunc(in, netip.Addr.Compare)
 	return slices.Compact(in)
 }
-
-// Equal reports whether f and o are the same in every respect.
-func (f Frame) Equal(o Frame) bool {
-	return slices.Equal(f.NodePorts.Addrs, o.NodePorts.Addrs) && f.withoutAddrs() == o.withoutAddrs()
-}
-
-// plainFrame is a Frame that == compares.
-type plainFrame struct {
-	mark                           uint32
-	all                            bool
-	except                         netip.Prefix
-	guard, drop, count, commenting bool
-}
-
-func (f Frame) withoutAddrs() plainFrame {
-	return plainFrame{f.Mark, f.NodePorts.All, f.NodePorts.Except,
-		f.GuardLocalnet, f.DropInvalid, f.CountInvalid, f.Comments}
-}
