@@ -141,10 +141,10 @@ func at(name string, number int, places ...*lab.Place) objects.Service {
 	return objects.Service{Name: name, Number: number, Endpoints: objects.At(places...)}
 }
 
-// probe connects to services 200 times a second each.
+// probe connects to services 200 times a second.
 func probe(from *lab.Place, services ...objects.Service) (all labtest.Probes) {
 	for _, s := range services {
-		all = append(all, from.Probe("tcp", s.ClusterIP(), lab.ProbeOptions{}))
+		all = append(all, from.Probe("tcp", s.ClusterIP(), lab.ProbeOptions{Rate: 200 / len(services)}))
 	}
 	return all
 }

@@ -73,11 +73,11 @@ func (r *rig) balanced() objects.Service {
 	}
 }
 
-// probe probes s by its ClusterIP from a pod and by its node port from outside,
-// 200 times a second each.
+// probe probes s 200 times a second: by its ClusterIP from a pod, and by its
+// node port from outside.
 func (r *rig) probe(s objects.Service) labtest.Probes {
 	return labtest.Probes{
-		r.Pods[0].Probe("tcp", s.ClusterIP(), lab.ProbeOptions{}),
-		r.Outside.Probe("tcp", s.NodePort(r.Self.IPv4()), lab.ProbeOptions{}),
+		r.Pods[0].Probe("tcp", s.ClusterIP(), lab.ProbeOptions{Rate: 100}),
+		r.Outside.Probe("tcp", s.NodePort(r.Self.IPv4()), lab.ProbeOptions{Rate: 100}),
 	}
 }

@@ -80,12 +80,12 @@ func (r *rig) saved(t *testing.T) string {
 	return r.run(t, "", "iptables-nft-save") + r.run(t, "", "ip6tables-nft-save")
 }
 
-// probe probes a service of each kind 200 times a second.
+// probe probes services 200 times a second, one of each kind.
 func (r *rig) probe() labtest.Probes {
 	node := r.Self.IPv4()
 	return labtest.Probes{
-		r.Pods[2].Probe("tcp", r.service(8+clusterIP).ClusterIP(), lab.ProbeOptions{}),
-		r.Outside.Probe("tcp", r.service(8+nodePort).NodePort(node), lab.ProbeOptions{}),
+		r.Pods[2].Probe("tcp", r.service(8+clusterIP).ClusterIP(), lab.ProbeOptions{Rate: 100}),
+		r.Outside.Probe("tcp", r.service(8+nodePort).NodePort(node), lab.ProbeOptions{Rate: 50}),
 		r.Outside.Probe("tcp", r.service(8+balanced).Balancer(), lab.ProbeOptions{Rate: 50}),
 	}
 }

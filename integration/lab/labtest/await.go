@@ -33,10 +33,16 @@ func Answers(t testing.TB, from *lab.Place, network string, to netip.AddrPort, p
 // (ip_error, net/ipv4/route.c, Linux 6.18).
 const impatience = 250 * time.Millisecond
 
-// Becomes dials without a pause until the outcome is right, and returns it.
+// pace is the time between two attempts: without it they take the machine from
+// those whom they test.
+const pace = 5 * time.Millisecond
+
+// Becomes dials again and again until the outcome is right, and returns it.
 func Becomes(t testing.TB, from *lab.Place, network string, to netip.AddrPort, right func(lab.Outcome) bool) lab.Outcome {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; {
+	ticks := time.NewTicker(pace)
+	defer ticks.Stop()
+	for deadline := time.Now().Add(patience); ; <-ticks.C {
 		got := from.Dial(network, to, lab.DialOptions{Timeout: impatience})
 		if right(got) {
 			return got

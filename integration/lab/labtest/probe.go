@@ -2,6 +2,7 @@ package labtest
 
 import (
 	"context"
+	"sync"
 	"testing"
 
 	"github.com/nlproxy/nlproxy/integration/lab"
@@ -15,11 +16,15 @@ func (p Probes) Pass(t testing.TB, n int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
+	var waiting sync.WaitGroup
 	for _, one := range p {
-		if err := one.Await(ctx, n); err != nil {
-			t.Fatal(err)
-		}
+		waiting.Go(func() {
+			if err := one.Await(ctx, n); err != nil {
+				t.Error(err)
+			}
+		})
 	}
+	waiting.Wait()
 }
 
 // Stop stops all, fails t unless all probes were answered, and returns how many
