@@ -7,9 +7,9 @@
 //     single rules of it are ours). What is not ours is never flushed, deleted
 //     or reordered.
 //   - The identity of a rule is its expressions as the kernel holds them,
-//     counter values excepted. Applying Diff(have, want) to have gives want,
-//     and touches no rule whose identity and place are already right, so that
-//     counters, recent lists and connections stay.
+//     counter values excepted. The edits of a Round lead from what there is to
+//     what is wanted, and touch no rule whose identity and place are already
+//     right, so that counters, recent lists and connections stay.
 //   - Changes are ordered: cut anywhere into transactions, no packet meets a
 //     chain that is not yet complete.
 //

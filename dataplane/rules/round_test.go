@@ -260,6 +260,20 @@ func TestAnchorsGoFirstAndForeignRulesStay(t *testing.T) {
 	n.want("L", "S 90 91")
 }
 
+func TestChainThatOnlyOthersUseIsNotWatched(t *testing.T) {
+	n := newNode(t)
+	n.foreign("L", numbered(90))
+	n.relist()
+	if got := n.state.Sentinels(); len(got) != 0 {
+		t.Errorf("without rules of ours, watched: %v", got)
+	}
+	n.set(true, frame)
+	want := []ChainID{{nat, "L"}, {nat, "Pmark"}}
+	if got := slices.SortedFunc(slices.Values(n.state.Sentinels()), ChainID.compare); !slices.Equal(got, want) {
+		t.Errorf("watched: %v, want %v", got, want)
+	}
+}
+
 func TestRemoveLeavesWhatOthersOwn(t *testing.T) {
 	n := newNode(t)
 	n.foreign("L", numbered(90), jump("L2"))

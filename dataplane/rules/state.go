@@ -166,7 +166,7 @@ func (h *held) runs() [][]entry {
 func (s *State) Sentinels() []ChainID {
 	var ids []ChainID
 	for id, h := range s.chains {
-		if h.kind == Lent || h.kind == Private && h.claimed && h.owner == Frame {
+		if h.kind == Lent && h.blocks != nil || h.kind == Private && h.claimed && h.owner == Frame {
 			ids = append(ids, id)
 		}
 	}
