@@ -60,8 +60,17 @@ func changed(old model.Services, svcs ...*model.Service) model.Snapshot {
 type seam struct {
 	*kernel.Conn
 	// fail, if set, is asked before each transaction.
-	fail         func(ops []rules.Op) error
+	fail func(ops []rules.Op) error
+	// fit, if not 0, is how many operations fit into one.
+	fit          int
 	transactions int
+}
+
+func (s *seam) Fit(ops []rules.Op) int {
+	if s.fit > 0 {
+		return min(s.fit, len(ops))
+	}
+	return s.Conn.Fit(ops)
 }
 
 func (s *seam) Apply(ops []rules.Op) ([]uint64, error) {

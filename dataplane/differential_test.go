@@ -129,12 +129,11 @@ func (c chance) next(s model.Snapshot, names []string) model.Snapshot {
 
 // trouble is what the kernel may answer instead of doing what it is asked to.
 func (c chance) trouble(r *rig) func([]rules.Op) error {
-	once := false
+	wait := c.IntN(3)
 	return func(ops []rules.Op) error {
-		if once {
+		if wait--; wait != -1 {
 			return nil
 		}
-		once = true
 		op := ops[c.IntN(len(ops))]
 		switch c.IntN(5) {
 		case 0:
@@ -175,6 +174,9 @@ func TestRulesetDoesNotDependOnHistory(t *testing.T) {
 				o.TransactionBytes = 4 << 10
 			}
 			r := newRig(t, o)
+			if c.likely(30) {
+				r.kernel.fit = 1 + c.IntN(20)
+			}
 			r.opts.Plan = opts
 			r.restart()
 			var s model.Snapshot
