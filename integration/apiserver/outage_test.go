@@ -43,7 +43,7 @@ func TestServicesGoOnWhileTheAPIServerIsAway(t *testing.T) {
 	second.Endpoints = objects.At(r.Pods[2])
 	r.updateSlice(t, second)
 	r.becomes(t, second, "pod-3")
-	t.Logf("away for %s, caught up %s later; %d probes meanwhile, of which none failed",
+	t.Logf("away for %s, caught up %s later; %d probes meanwhile",
 		up.Sub(down), time.Since(up), probing.Stop(t))
 	if now := daemon.Generation(t, r.Self.Namespace); now != generation+1 {
 		t.Errorf("one change after the outage took %d transactions", now-generation)
@@ -66,7 +66,7 @@ func TestStartWaitsForTheAPIServer(t *testing.T) {
 	if now := daemon.Generation(t, r.Self.Namespace); now != generation || report.Operations != 0 {
 		t.Errorf("generation %d, before %d: %s", now, generation, report.Line)
 	}
-	t.Logf("%s; %d probes, of which none failed", away.Error, probing.Stop(t))
+	t.Logf("%s; %d probes", away.Error, probing.Stop(t))
 }
 
 // changed makes one change of each kind, and returns what waits for them.
@@ -114,7 +114,7 @@ func TestWhatChangedMeanwhileIsCaughtUp(t *testing.T) {
 		t.Logf("caught up after %s", time.Since(begin))
 	}
 	labtest.Answers(t, r.Pods[0], "tcp", web.ClusterIP(), "pod-2", "remote-1")
-	t.Logf("%d probes, of which none failed", probing.Stop(t))
+	t.Logf("%d probes", probing.Stop(t))
 }
 
 func signal(t *testing.T, d *daemon.Daemon, s unix.Signal) {

@@ -108,7 +108,7 @@ func (r *rig) startWithout(t *testing.T, missing resource, web, old objects.Serv
 	if now := daemon.Generation(t, r.Self.Namespace); now != generation {
 		t.Errorf("generation %d without %s, before %d", now, missing.name, generation)
 	}
-	t.Logf("%s; meanwhile %d probes, of which none failed", denied.Error, probing.Stop(t))
+	t.Logf("%s; meanwhile %d probes", denied.Error, probing.Stop(t))
 
 	r.allow(t, missing)
 	if report := d.Synchronised(t); report.Services != 2 { // web and that of the API server

@@ -39,7 +39,7 @@ func running(t *testing.T) (*rig, *daemon.Daemon, objects.Service) {
 	d := r.start(t)
 	d.Synchronised(t)
 	probing := r.probe(web)
-	t.Cleanup(func() { t.Logf("%d probes, of which none failed", probing.Stop(t)) })
+	t.Cleanup(func() { t.Logf("%d probes", probing.Stop(t)) })
 	return r, d, web
 }
 

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/nlproxy/nlproxy/integration/daemon"
 	"github.com/nlproxy/nlproxy/integration/lab"
 	"github.com/nlproxy/nlproxy/integration/lab/labtest"
@@ -45,7 +47,7 @@ func TestNothingIsLostWhenTheDaemonIsKilledAndStartedAgain(t *testing.T) {
 		t.Errorf("generation %d, before the restarts %d", now, generation)
 	}
 	slices.Sort(starts)
-	t.Logf("%d starts and ends: %d probes and %d connections, of which none failed; from start to synchronised %s, %s at most",
+	t.Logf("%d starts and ends: %d probes and %d connections; from start to synchronised %s, %s at most",
 		len(starts), probing.Stop(t), len(flows), starts[len(starts)/2], starts[len(starts)-1])
 }
 
@@ -66,13 +68,19 @@ func TestStartWithNothingChangedLeavesCountersAlone(t *testing.T) {
 		t.Errorf("30 connections were not counted:\n%s", before)
 	}
 	d.Stop(t)
-	stopped := r.counted(t)
+	r.unchanged(t, before, "stopped")
 	d = r.start(t)
 	first := d.Synchronised(t)
-	if started := r.counted(t); stopped != before || started != before {
-		t.Errorf("before:\n%s\nstopped:\n%s\nstarted again:\n%s", before, stopped, started)
-	}
+	r.unchanged(t, before, "started again")
 	t.Logf("%d bytes of rules with counters are the same; %s", len(before), first.Line)
+}
+
+// unchanged fails t if rules or counters are others than before.
+func (r *rig) unchanged(t *testing.T, before, when string) {
+	t.Helper()
+	if diff := cmp.Diff(before, r.counted(t)); diff != "" {
+		t.Errorf("rules (-before +%s):\n%s", when, diff)
+	}
 }
 
 // counted is all rules of IPv4 with their counters. Those of IPv6 count what

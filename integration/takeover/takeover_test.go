@@ -49,7 +49,7 @@ func TestNodeGoesFromKubeProxyToNlproxyAndBack(t *testing.T) {
 	probing.Pass(t, 100)
 	s.check(t, r)
 	d.Stop(t)
-	t.Logf("%d probes, %d connections and %d pins, of which none failed", probing.Stop(t), len(s.flows), len(s.pins))
+	t.Logf("%d probes, %d connections and %d pins", probing.Stop(t), len(s.flows), len(s.pins))
 	r.cleanUp(t, s)
 }
 
