@@ -10,7 +10,8 @@
 //   - An error is one of three. *Refused names every object that the kernel
 //     did not want, *Uncertain says that the outcome is not known, and after
 //     any other error of Apply nothing has changed.
-//   - Consistency. What List and ListChain return was all there at one moment.
+//   - Consistency. Every chain that List or ListChain returns was like that at
+//     one moment; all of them together if the generation has not changed.
 //   - Ownership. Nothing is touched that an operation does not name. Slices
 //     passed in are not kept, slices returned are the caller's.
 //   - A Conn is safe for concurrent use; its calls run one after the other.

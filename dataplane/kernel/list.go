@@ -12,20 +12,24 @@ import (
 	"github.com/nlproxy/nlproxy/dataplane/rules"
 )
 
-// attempts is how often a list is tried while others change the ruleset.
-const attempts = 10
+const (
+	// attempts is how often a list is tried while others change the ruleset.
+	attempts = 100
+	// together is how many chains are listed at one moment: few enough to be
+	// done, which takes some milliseconds, between two changes on a host where
+	// pods start one after the other. To list 20,000 chains takes a second.
+	together = 64
+)
 
-// List returns the chains of tables with their rules in order, as they were at
-// one moment. Tables that do not exist are absent. The error wraps
-// ErrInterrupted if the ruleset changed during each of ten attempts.
+// List returns the chains of tables with their rules in order. Tables that do
+// not exist are absent. Each chain is as it was at one moment; all of them are
+// if nobody has changed the ruleset meanwhile, of which Generation tells. The
+// error wraps ErrInterrupted if not even a few chains could be listed between
+// two changes.
 func (c *Conn) List(tables []rules.Table) ([]rules.ListedChain, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var chains []rules.ListedChain
-	err := c.atOneMoment(func() (err error) {
-		chains, err = c.list(tables)
-		return err
-	})
+	chains, err := c.list(tables)
 	if err != nil {
 		return nil, fmt.Errorf("list tables: %w", err)
 	}
@@ -93,17 +97,36 @@ func (c *Conn) atOneMoment(list func() error) error {
 
 func (c *Conn) list(tables []rules.Table) ([]rules.ListedChain, error) {
 	var all []rules.ListedChain
+	err := c.atOneMoment(func() (err error) {
+		all, err = c.allChains(tables)
+		return err
+	})
+	for group := range slices.Chunk(all, together) {
+		if err == nil {
+			err = c.atOneMoment(func() error { return c.listRulesOf(group) })
+		}
+	}
+	return all, err
+}
+
+func (c *Conn) listRulesOf(chains []rules.ListedChain) error {
+	for i := range chains {
+		if err := c.listRules(&chains[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// allChains lists the chains of tables without rules.
+func (c *Conn) allChains(tables []rules.Table) ([]rules.ListedChain, error) {
+	var all []rules.ListedChain
 	for _, family := range model.Families {
 		chains, err := c.chains(family, tables)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, chains...)
-	}
-	for i := range all {
-		if err := c.listRules(&all[i]); err != nil {
-			return nil, err
-		}
 	}
 	return all, nil
 }
@@ -144,6 +167,7 @@ func (c *Conn) listRules(chain *rules.ListedChain) error {
 	name := appendString(nil, unix.NFTA_RULE_TABLE, chain.ID.Table.Name)
 	name = appendString(name, unix.NFTA_RULE_CHAIN, chain.ID.Name)
 	h := header{kind: nfTables(unix.NFT_MSG_GETRULE), flags: unix.NLM_F_DUMP, family: uint8(chain.ID.Table.Family)}
+	chain.Rules = nil
 	return c.query(h, name, func(m message) { chain.Rules = append(chain.Rules, readRule(m)) })
 }
 

@@ -2,6 +2,7 @@ package kernel_test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"testing"
@@ -115,6 +116,61 @@ func TestListWhileOthersChangeTheRuleset(t *testing.T) {
 		if total := len(got[0].Rules) + len(got[1].Rules); total != size {
 			t.Fatalf("%d rules listed, want %d", total, size)
 		}
+	}
+}
+
+// The ruleset of a host on which pods start changes many times in the time that
+// a list of all chains takes.
+func TestListOfManyChainsOnABusyHost(t *testing.T) {
+	n := newNode(t)
+	var chains []rules.ChainID
+	for i := range 4000 {
+		chains = append(chains, chainID(model.IPv4, "nat", fmt.Sprint("CHAIN-", i)))
+	}
+	n.apply(made(chains...)...)
+	busy := chainID(model.IPv4, "filter", "BUSY")
+	n.apply(made(busy)...)
+	work := []rules.Op{on(rules.Flush, busy)}
+	for i := range 400 { // which take some milliseconds
+		work = append(work, put(rules.Append, busy, mark(i)))
+	}
+	other := n.dial(kernel.Options{})
+	done, writer := make(chan struct{}), make(chan error)
+	before, err := n.Generation()
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(writer)
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			if _, err := other.Apply(work); err != nil {
+				writer <- err
+				return
+			}
+		}
+	}()
+	var listed []rules.ListedChain
+	changed := false
+	for err == nil && !changed {
+		var after uint32
+		listed, err = n.List([]rules.Table{chains[0].Table})
+		if err == nil {
+			after, err = n.Generation()
+		}
+		changed = after-before > 2
+		before = after
+	}
+	close(done)
+	if err := errors.Join(err, <-writer); err != nil {
+		t.Fatal(err)
+	}
+	if len(listed) != len(chains) {
+		t.Errorf("%d chains, want %d", len(listed), len(chains))
 	}
 }
 
