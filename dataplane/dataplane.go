@@ -31,7 +31,7 @@ type Dataplane struct {
 	aside asides
 	// stuck are chains that we cannot delete since rules of others use them.
 	stuck map[rules.ChainID]struct{}
-	// missing are the families that this kernel does not have.
+	// missing are the families that this kernel does not have, or refused.
 	missing map[model.Family]error
 	// localnet says that RouteLocalnet has been done.
 	localnet bool

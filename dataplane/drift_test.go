@@ -9,10 +9,12 @@ import (
 
 	"github.com/nlproxy/nlproxy/dataplane"
 	"github.com/nlproxy/nlproxy/dataplane/iptables"
+	"github.com/nlproxy/nlproxy/dataplane/kernel"
 	"github.com/nlproxy/nlproxy/dataplane/model"
 	"github.com/nlproxy/nlproxy/dataplane/rules"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+	"golang.org/x/sys/unix"
 )
 
 // take empties the chains in nat by which connections get to their endpoints,
@@ -94,6 +96,23 @@ func TestEverythingIsComparedAfterOthersChangedTheRuleset(t *testing.T) {
 			sameChains(t, before, r.text())
 		}
 	}
+}
+
+func TestRefusedFamilyIsTriedAgain(t *testing.T) {
+	r, fresh := newRig(t, dataplane.Options{Recheck: 1}), newRig(t, dataplane.Options{})
+	s := everything(service(1, 1))
+	r.kernel.fail = func(ops []rules.Op) error {
+		r.kernel.fail = nil
+		i := slices.IndexFunc(ops, func(op rules.Op) bool { return op.Place.Chain.Table.Family == model.IPv6 })
+		return &kernel.Refused{Objects: []kernel.Refusal{{Place: ops[i].Place, Verb: ops[i].Verb, Errno: unix.ENOMEM}}}
+	}
+	r.set(s)
+	if n := r.last.Rules[rules.Table{Family: model.IPv6, Name: "nat"}]; n != 0 {
+		t.Errorf("%d rules of the family that was refused", n)
+	}
+	r.set(changed(s.Services))
+	fresh.set(s)
+	sameChains(t, fresh.text(), r.text())
 }
 
 func TestBaseChainThatIsNoneIsNamed(t *testing.T) {

@@ -45,7 +45,8 @@ type Options struct {
 
 	// Recheck is for how long changes that others make to the ruleset are only
 	// looked at for what all traffic passes through. The first Set after that
-	// time compares everything. 0 means 10 minutes.
+	// time compares everything, and tries a family again that the kernel
+	// refused. 0 means 10 minutes.
 	Recheck time.Duration
 
 	// TransactionBytes is the size from which changes go in several

@@ -42,7 +42,8 @@ func (d *Dataplane) warnOfUnhooked(chains []rules.ListedChain) {
 // verify looks whether everything still passes through our chains if somebody
 // else has changed the ruleset since our last transaction: a firewall that was
 // reloaded may have taken our rules with it. What else may have been changed is
-// found out by comparing everything, which takes longer, now and then.
+// found out by comparing everything, which takes longer, now and then; then a
+// family that the kernel refused is tried again, too.
 func (d *Dataplane) verify() {
 	if d.state == nil {
 		return
@@ -55,8 +56,9 @@ func (d *Dataplane) verify() {
 		d.generation, d.touched = generation, true
 		d.verifySentinels()
 	}
-	if d.touched && time.Since(d.listed) >= d.opts.Recheck {
+	if (d.touched || len(d.missing) > 0) && time.Since(d.listed) >= d.opts.Recheck {
 		d.state = nil
+		clear(d.missing)
 	}
 }
 
