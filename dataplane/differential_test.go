@@ -214,6 +214,50 @@ func TestRulesetDoesNotDependOnHistory(t *testing.T) {
 	}
 }
 
+// meddle is what somebody else may do to one of the chains.
+func (c chance) meddle(chains []rules.ListedChain) rules.Op {
+	of := pick(c, chains...)
+	op := rules.Op{Verb: pick(c, rules.Flush, rules.DeleteChain, rules.Delete, rules.Prepend), Place: rules.Place{Chain: of.ID, Index: -1}}
+	if len(of.Rules) > 0 {
+		rule := pick(c, of.Rules...)
+		op.Handle, op.Exprs = rule.Handle, rule.Exprs
+	}
+	return op
+}
+
+// Whatever others do to chains of ours, it is undone.
+func TestRulesetDoesNotDependOnRivals(t *testing.T) {
+	for seed := range uint64(*histories) {
+		c := chance{rand.New(rand.NewPCG(seed, 2))}
+		r := newRig(t, dataplane.Options{Recheck: 1})
+		s := c.next(model.Snapshot{Node: c.node()}, []string{"a", "b", "c"})
+		s.Changed = nil
+		for step := range 10 {
+			r.set(s)
+			chains, err := r.kernel.List(iptables.Tables())
+			if err != nil {
+				t.Fatal(err)
+			}
+			chains = slices.DeleteFunc(chains, func(chain rules.ListedChain) bool {
+				kind, _ := iptables.Classify(chain.ID)
+				return kind == rules.Lent
+			})
+			for range 1 + c.IntN(4) {
+				_, _ = r.kernel.Conn.Apply([]rules.Op{c.meddle(chains)}) // not all of it can be done
+			}
+			now := model.Snapshot{Node: s.Node, Services: s.Services, Changed: map[model.Name]struct{}{}}
+			r.set(now)
+			fresh := newRig(t, dataplane.Options{})
+			now.Changed = nil
+			fresh.set(now)
+			if diff := cmp.Diff(fresh.saved(), r.saved()); diff != "" {
+				t.Fatalf("seed %d, step %d: %s", seed, step, diff)
+			}
+			s = c.next(s, []string{"a", "b", "c"})
+		}
+	}
+}
+
 // saved is the kernel's ruleset as text: the lines of chains that several fill
 // are sorted.
 func (r *rig) saved() string {
