@@ -58,7 +58,8 @@ func (s *sender) add(edits []rules.Edit) {
 func (s *sender) launch() {
 	s.land()
 	edits, size := s.pending, s.size
-	s.pending, s.size = nil, 0
+	// The next one is likely to be about as long.
+	s.pending, s.size = make([]rules.Edit, 0, len(edits)), 0
 	if s.err == nil {
 		s.err = s.ctx.Err()
 	}
@@ -72,7 +73,11 @@ func (s *sender) launch() {
 // apply commits edits in one transaction. A socket that may not be made large
 // enough for it, as that of a user without privilege, takes several.
 func (s *sender) apply(edits []rules.Edit, size int) outcome {
-	var ops []rules.Op
+	n := 0
+	for _, e := range edits {
+		n += len(e.Ops)
+	}
+	ops := make([]rules.Op, 0, n)
 	for _, e := range edits {
 		ops = append(ops, e.Ops...)
 	}

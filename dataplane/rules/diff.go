@@ -44,14 +44,14 @@ func (r *Round) encode(b Block, owner string) ([]coded, error) {
 // old returns what owner has in the chain; known is false if that is a first
 // guess after a listing, which State has yet to be told.
 func (r *Round) old(c Chain, owner string, want []coded) (old []entry, known bool) {
-	if c.Kind == Private {
-		r.claims.chains[c.ID] = struct{}{}
-	}
 	h := r.state.chains[c.ID]
 	switch {
 	case h == nil:
 		return nil, false
 	case c.Kind == Private:
+		if !h.claimed {
+			r.claims.chains[c.ID] = struct{}{}
+		}
 		return h.rules, h.claimed
 	}
 	if block, ok := h.blocks[owner]; ok {

@@ -193,7 +193,7 @@ func (r *Round) dropOthers() {
 	}
 	for id, h := range r.state.chains {
 		switch {
-		case h.kind == Private && !h.claimed && !has(r.claims.chains, id):
+		case h.kind == Private && !h.claimed && !has(r.claims.chains, id) && !has(r.made, id):
 			r.gone = append(r.gone, id)
 		case h.kind == Shared:
 			r.clearLoose(id, h)
