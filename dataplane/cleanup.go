@@ -8,9 +8,10 @@ import (
 )
 
 // Cleanup removes all chains of ours and of a kube-proxy in iptables mode, and
-// every jump to them from a base chain, in one transaction. KUBE-FIREWALL,
-// which the kubelet uses too, and what else others own stays. It returns how
-// many operations that took; 0 if there was nothing.
+// every jump to them from a base chain, in one transaction, or in several where
+// the socket may not grow. KUBE-FIREWALL, which the kubelet uses too, and what
+// else others own stays. It returns how many operations that took; 0 if there
+// was nothing.
 func Cleanup(r Reader, w Writer) (int, error) {
 	chains, err := r.List(iptables.Tables())
 	if err != nil {
@@ -20,11 +21,12 @@ func Cleanup(r Reader, w Writer) (int, error) {
 	for _, e := range rules.NewState(chains, iptables.Classify).Remove() {
 		ops = append(ops, e.Ops...)
 	}
-	if len(ops) == 0 {
-		return 0, nil
-	}
-	if _, err := w.Apply(ops); err != nil {
-		return 0, fmt.Errorf("remove rules: %w", err)
+	for rest := ops; len(rest) > 0; {
+		n := max(w.Fit(rest), 1)
+		if _, err := w.Apply(rest[:n]); err != nil {
+			return 0, fmt.Errorf("remove rules: %w", err)
+		}
+		rest = rest[n:]
 	}
 	return len(ops), nil
 }

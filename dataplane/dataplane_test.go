@@ -322,3 +322,24 @@ func TestOptionsThatCannotBeUsed(t *testing.T) {
 		}
 	}
 }
+
+// tight is a writer into whose transactions little fits.
+type tight struct {
+	*seam
+	most int
+}
+
+func (w tight) Fit(ops []rules.Op) int { return min(w.most, len(ops)) }
+
+func TestCleanupTakesSeveralTransactionsWhereOneDoesNotFit(t *testing.T) {
+	r := newRig(t, dataplane.Options{})
+	r.set(everything(service(1, 3), service(2, 1)))
+	r.kernel.transactions = 0
+	n, err := dataplane.Cleanup(r.kernel, tight{r.kernel, 10})
+	if err != nil || n <= 10 || r.kernel.transactions < n/10 {
+		t.Errorf("%d operations in %d transactions, %v", n, r.kernel.transactions, err)
+	}
+	if n, err := dataplane.Cleanup(r.kernel, r.kernel); n != 0 || err != nil {
+		t.Errorf("a second cleanup: %d operations, %v", n, err)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/nlproxy/nlproxy/integration/golden"
 	"github.com/nlproxy/nlproxy/integration/lab"
 	"github.com/nlproxy/nlproxy/integration/lab/labtest"
+	"golang.org/x/sys/unix"
 )
 
 // execute runs a command of nlproxy in ns and returns what it printed.
@@ -133,4 +134,30 @@ func TestCleanupLeavesNothingOfOurs(t *testing.T) {
 	if out, _ := execute(t, ns, "cleanup"); !strings.Contains(out, "removed: 0 operations") {
 		t.Errorf("a second cleanup says %q", out)
 	}
+}
+
+func TestRunEndsAtOnceWithoutTheRightToWrite(t *testing.T) {
+	cmd := root()
+	cmd.SetArgs([]string{"--manifests", t.TempDir()})
+	err := labtest.Namespace(t).Do(func() error {
+		if err := withoutNetAdmin(); err != nil {
+			t.Fatal(err)
+		}
+		return cmd.ExecuteContext(t.Context())
+	})
+	if err == nil || !strings.Contains(err.Error(), "CAP_NET_ADMIN") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// withoutNetAdmin takes CAP_NET_ADMIN from the calling thread, which ends with
+// what it does in a namespace.
+func withoutNetAdmin() error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var sets [2]unix.CapUserData
+	if err := unix.Capget(&header, &sets[0]); err != nil {
+		return err
+	}
+	sets[0].Effective &^= 1 << unix.CAP_NET_ADMIN
+	return unix.Capset(&header, &sets[0])
 }

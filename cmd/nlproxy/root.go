@@ -24,6 +24,7 @@ KUBE-* chains. With no command, nlproxy is "nlproxy run".`),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	cmd.CompletionOptions.DisableDefaultCmd = true
 	daemon := runCommand()
 	cmd.RunE = daemon.RunE
 	cmd.Flags().AddFlagSet(daemon.Flags())

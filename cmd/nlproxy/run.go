@@ -65,6 +65,9 @@ func run(ctx context.Context, c config.Config, observe func(dataplane.Report), l
 		return err
 	}
 	defer conn.Close()
+	if _, err := conn.Generation(); err != nil {
+		return err // there is no right to do anything here, and never will be
+	}
 	d, err := newDataplane(c, conn, observe, log)
 	if err != nil {
 		return err
