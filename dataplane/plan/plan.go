@@ -120,6 +120,11 @@ type Port struct {
 	// that no traffic of this service can use is nil.
 	Cluster, Local []netip.AddrPort
 
+	// endpoints are all there are, fit for new connections or not, and node is
+	// this one, for Established and Exists.
+	endpoints []model.Endpoint
+	node      string
+
 	// Affinity is for how long a client stays with its endpoint; 0 for none.
 	Affinity time.Duration
 	// Sources are the ranges from which load-balancer IPs may be used; nil for

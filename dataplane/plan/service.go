@@ -54,7 +54,8 @@ func (d decider) decide(p *Port, svc *model.Service, port model.Port) {
 	p.Affinity = svc.Affinity
 	p.HealthCheckNodePort = svc.HealthCheckNodePort
 	p.CountLocalhost = d.countLocalhost
-	d.fillPools(p, ofFamily(svc.Endpoints[port.PortKey], d.family))
+	p.endpoints, p.node = ofFamily(svc.Endpoints[port.PortKey], d.family), d.node.Name
+	d.fillPools(p, p.endpoints)
 	d.limitSources(p, svc)
 }
 
