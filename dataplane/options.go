@@ -57,6 +57,13 @@ type Options struct {
 	// for none.
 	Logger *zap.Logger
 
+	// Committed, if set, is called after rules have been written, never before,
+	// with the decisions that they are new for: those of each planned service
+	// and of the frame, for both families. Services that were set aside are not
+	// in them. What changed but could not be written comes with a later call.
+	// It has to return at once, and must not change what it is given.
+	Committed func(plans []plan.Plan, node model.Node)
+
 	// Observer, if set, is called with each Report.
 	Observer func(Report)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 
@@ -38,6 +39,7 @@ func (d *Dataplane) program(ctx context.Context, s model.Snapshot, report *Repor
 			drifts++
 			d.state = nil
 		case err == nil:
+			d.committed(plans, s.Node, d.aside.has)
 			return nil
 		case drifted(err) && drifts < attempts:
 			drifts++
@@ -52,6 +54,22 @@ func (d *Dataplane) program(ctx context.Context, s model.Snapshot, report *Repor
 			return fmt.Errorf("write rules: %w", err)
 		}
 	}
+}
+
+// committed tells what has been written: plans, without the services that skip
+// names and the families that the kernel lacks.
+func (d *Dataplane) committed(plans []plan.Plan, node model.Node, skip func(model.Name) bool) {
+	if d.opts.Committed == nil {
+		return
+	}
+	var written []plan.Plan
+	for _, p := range plans {
+		if d.missing[p.Family] == nil {
+			maps.DeleteFunc(p.Services, func(n model.Name, _ plan.Service) bool { return skip(n) })
+			written = append(written, p)
+		}
+	}
+	d.opts.Committed(written, node)
 }
 
 // write commits the difference between plans and the kernel, the services that
@@ -166,11 +184,13 @@ func (d *Dataplane) retryAside(ctx context.Context, s model.Snapshot, report *Re
 		}
 		others := func(n model.Name) bool { return n != name && d.aside.has(n) }
 		s.Changed = map[model.Name]struct{}{name: {}}
-		if err := d.write(ctx, d.plan(s, report), false, others, report); err != nil {
+		plans := d.plan(s, report)
+		if err := d.write(ctx, plans, false, others, report); err != nil {
 			d.aside.add(name, err)
 			continue
 		}
 		d.aside.forgive(name)
+		d.committed(plans, s.Node, others)
 		d.opts.Logger.Info("the kernel takes a service that was set aside", zap.Stringer("service", name))
 	}
 }
