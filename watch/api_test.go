@@ -236,7 +236,7 @@ func TestAPITellsOfAnOutageOnce(t *testing.T) {
 	}
 	server.leave(false)
 	r.until("the first snapshot", has())
-	if got := r.logs.FilterMessageSnippet("cannot list or watch").Len(); got != 2 {
+	if got := r.logs.FilterMessageSnippet("cannot list yet; nothing is programmed").Len(); got != 2 {
 		t.Errorf("told %d times of the outage, want once for each kind: %v", got, r.logs.All())
 	}
 	if got := r.logs.FilterMessageSnippet("can list and watch again").Len(); got != 2 {

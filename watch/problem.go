@@ -111,6 +111,11 @@ func (r *reporter) set(o object, problems []Problem) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known := r.current[o]
+	for _, p := range known {
+		if !slices.Contains(problems, p) {
+			r.log.Info("no longer the case: " + p.String())
+		}
+	}
 	for _, p := range problems {
 		if !slices.Contains(known, p) {
 			r.tell(p)
@@ -124,7 +129,7 @@ func (r *reporter) set(o object, problems []Problem) {
 }
 
 func (r *reporter) tell(p Problem) {
-	r.log.Warn("ignored a bad value", zap.Stringer("problem", p))
+	r.log.Warn(p.String())
 	if r.observer != nil {
 		r.observer(p)
 	}

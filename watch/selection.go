@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,7 +29,9 @@ type selection struct {
 
 	mu      sync.Mutex
 	refused bool
-	failed  bool
+	worked  bool // once at least
+	// failing is since when, complained when that was last logged.
+	failing, complained time.Time
 }
 
 // ListWithContext lists the selected objects.
@@ -89,21 +92,41 @@ func (s *selection) refuse(err error) {
 		zap.String("kind", s.kind), zap.String("selector", s.fields), zap.Error(err))
 }
 
-// outcome logs the first failure in a row, and its end. An answer that asks
-// for another kind of request is no failure: the reflector makes that.
+// complainEvery is how often a failure that goes on is logged.
+const complainEvery = time.Minute
+
+// outcome logs the first failure in a row, every minute that it goes on, and
+// its end. An answer that asks for another kind of request is no failure: the
+// reflector makes that.
 func (s *selection) outcome(ctx context.Context, err error) {
 	if ctx.Err() != nil || errors.Is(err, context.Canceled) || anotherRequest(err) {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	now := time.Now()
 	switch {
-	case err != nil && !s.failed:
-		s.log.Warn("cannot list or watch; what was read last stays", zap.String("kind", s.kind), zap.Error(err))
-	case err == nil && s.failed:
-		s.log.Info("can list and watch again", zap.String("kind", s.kind))
+	case err == nil && !s.failing.IsZero():
+		s.worked = true
+		s.log.Info("can list and watch again", zap.String("kind", s.kind), zap.Duration("after", now.Sub(s.failing)))
+		s.failing = time.Time{}
+	case err == nil:
+		s.worked = true
+	case s.failing.IsZero():
+		s.failing = now
+		s.complain(now, err)
+	case now.Sub(s.complained) >= complainEvery:
+		s.complain(now, err)
 	}
-	s.failed = err != nil
+}
+
+func (s *selection) complain(now time.Time, err error) {
+	s.complained = now
+	what := "cannot list yet; nothing is programmed before the first list of each kind"
+	if s.worked {
+		what = "cannot list or watch; what was read last stays in force"
+	}
+	s.log.Warn(what, zap.String("kind", s.kind), zap.Duration("for", now.Sub(s.failing)), zap.Error(err))
 }
 
 // anotherRequest is true if the server cannot go on from the given version, or

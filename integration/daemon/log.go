@@ -19,10 +19,9 @@ type Entry struct {
 	Full                     bool
 	Transactions, Operations int
 
-	// Problem is what is wrong with a manifest or an object, and Kind that of
-	// the objects that an API server does not give.
-	Problem, Kind string
-	Error         string
+	// Kind is that of the objects that an API server does not give.
+	Kind  string
+	Error string
 
 	// Line is all of it, as it was written.
 	Line string `json:"-"`

@@ -7,7 +7,7 @@ import (
 
 func TestJournalReadsLinesHoweverTheyAreWritten(t *testing.T) {
 	const text = `{"level":"info","msg":"synchronised","services":3,"planned":2,"full":true,"transactions":1,"operations":40}` + "\n" +
-		"nlproxy: an error\n" + `{"level":"warn","msg":"ignored a bad value","problem":"web.yaml:2: ..."}` + "\n"
+		"nlproxy: an error\n" + `{"level":"warn","msg":"web.yaml:2: ..."}` + "\n"
 	for size := 1; size <= len(text); size++ {
 		j := newJournal()
 		for rest := text; rest != ""; {
@@ -24,7 +24,7 @@ func TestJournalReadsLinesHoweverTheyAreWritten(t *testing.T) {
 		if report != want {
 			t.Errorf("got %+v, want %+v", report, want)
 		}
-		if problem := j.all()[2].Problem; problem != "web.yaml:2: ..." {
+		if problem := j.all()[2].Message; problem != "web.yaml:2: ..." {
 			t.Errorf("problem %q", problem)
 		}
 	}

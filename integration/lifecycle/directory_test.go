@@ -116,8 +116,8 @@ func TestWhatABrokenFileSaidBeforeStaysInForce(t *testing.T) {
 		{"bad syntax at the end", good + "---\napiVersion: v1\nkind: Service\n metadata: {}\n", "web.yaml:8: "},
 	} {
 		write(t, filepath.Join(r.manifests, "web.yaml"), broken.text)
-		e := d.Await(t, broken.problem, func(e daemon.Entry) bool { return strings.HasPrefix(e.Problem, broken.problem) })
-		t.Logf("%s: %s: %s", broken.name, e.Level, e.Problem)
+		e := d.Await(t, broken.problem, func(e daemon.Entry) bool { return strings.HasPrefix(e.Message, broken.problem) })
+		t.Logf("%s: %s: %s", broken.name, e.Level, e.Message)
 		labtest.Answers(t, r.Pods[0], "tcp", web.ClusterIP(), "pod-2", "pod-3", "remote-1")
 		// Others are not affected, and tell that the file was read.
 		r.put(t, "other.yaml", objects.Documents(t, other(r.Pods[1])))
