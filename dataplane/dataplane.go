@@ -155,7 +155,11 @@ func (d *Dataplane) log(r Report) {
 	for _, c := range r.Conflicts {
 		d.opts.Logger.Warn("two services claim a frontend", zap.Stringer("conflict", c))
 	}
+	level := zap.DebugLevel
+	if r.Full || r.Planned > 0 || r.Operations > 0 {
+		level = zap.InfoLevel
+	}
 	if r.Err == nil {
-		d.opts.Logger.Info("synchronised", fields...)
+		d.opts.Logger.Log(level, "synchronised", fields...)
 	}
 }

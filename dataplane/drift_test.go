@@ -44,6 +44,38 @@ func (r *rig) take(prefix string) {
 	}
 }
 
+// empty takes the rules of the chains in nat whose names begin with prefix.
+func (r *rig) empty(prefix string) {
+	r.t.Helper()
+	chains, err := r.kernel.List(iptables.Tables())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var flushes []rules.Op
+	for _, c := range chains {
+		if c.ID.Table.Name == "nat" && strings.HasPrefix(c.ID.Name, prefix) {
+			flushes = append(flushes, rules.Op{Verb: rules.Flush, Place: rules.Place{Chain: c.ID, Index: -1}})
+		}
+	}
+	if _, err := r.kernel.Conn.Apply(flushes); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// A chain by which connections come to many services is looked at whenever
+// somebody else has changed the ruleset.
+func TestEmptiedSharedChainIsNoticedAtOnce(t *testing.T) {
+	for _, name := range []string{"KUBE-SERVICES", "KUBE-NODEPORTS"} {
+		r := newRig(t, dataplane.Options{})
+		s := everything(service(1, 2), service(2, 2))
+		r.set(s)
+		before := r.text()
+		r.empty(name)
+		r.set(changed(s.Services))
+		sameChains(t, before, r.text())
+	}
+}
+
 // What is gone without anybody's telling is found out when something that it
 // has to do with changes, whatever that needs of it. All is repaired then, and
 // no service is held responsible.
@@ -87,7 +119,7 @@ func TestEverythingIsComparedAfterOthersChangedTheRuleset(t *testing.T) {
 			t.Error("everything was compared though nobody else was there")
 		}
 		before := r.text()
-		r.take("KUBE-NODEPORTS")
+		r.empty("KUBE-SEP-")
 		r.set(changed(s.Services))
 		if r.last.Full != want {
 			t.Errorf("with %v to wait, everything was compared: %v", recheck, r.last.Full)

@@ -69,7 +69,7 @@ func (d *Dataplane) verifySentinels() {
 			err = d.state.Verify(listed)
 		}
 		if err != nil {
-			d.opts.Logger.Warn("rules of ours are gone", zap.Stringer("chain", id), zap.Error(err))
+			d.opts.Logger.Warn("somebody else changed or removed rules of ours: a firewall that was reloaded, or another program that writes KUBE-* chains", zap.Stringer("chain", id), zap.Error(err))
 			d.state = nil
 			return
 		}

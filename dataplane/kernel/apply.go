@@ -174,7 +174,7 @@ func batchError(v verdict) error {
 	reason := v.detail
 	switch v.errno {
 	case unix.EPERM:
-		reason = "CAP_NET_ADMIN is missing"
+		reason = "CAP_NET_ADMIN is missing; run as root, or in a container with the capability NET_ADMIN"
 	case unix.EOPNOTSUPP, unix.EINVAL:
 		reason = "the kernel lacks nf_tables"
 	}

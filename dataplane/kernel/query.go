@@ -27,7 +27,7 @@ func (c *Conn) query(h header, attrs []byte, each func(message)) error {
 	case err != nil:
 		return err
 	case answer.errno == unix.EPERM:
-		return fmt.Errorf("CAP_NET_ADMIN is missing: %w", answer.errno)
+		return fmt.Errorf("CAP_NET_ADMIN is missing; run as root, or in a container with the capability NET_ADMIN: %w", answer.errno)
 	case answer.errno != 0:
 		return answer.errno
 	case interrupted:

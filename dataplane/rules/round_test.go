@@ -268,7 +268,7 @@ func TestChainThatOnlyOthersUseIsNotWatched(t *testing.T) {
 		t.Errorf("without rules of ours, watched: %v", got)
 	}
 	n.set(true, frame)
-	want := []ChainID{{nat, "L"}, {nat, "Pmark"}}
+	want := []ChainID{{nat, "L"}, {nat, "Pmark"}, {nat, "S"}}
 	if got := slices.SortedFunc(slices.Values(n.state.Sentinels()), ChainID.compare); !slices.Equal(got, want) {
 		t.Errorf("watched: %v, want %v", got, want)
 	}

@@ -166,11 +166,26 @@ func (h *held) runs() [][]entry {
 func (s *State) Sentinels() []ChainID {
 	var ids []ChainID
 	for id, h := range s.chains {
-		if h.kind == Lent && h.blocks != nil || h.kind == Private && h.claimed && h.owner == Frame {
+		switch {
+		case h.kind == Lent && h.blocks != nil,
+			h.kind == Private && h.claimed && h.owner == Frame,
+			h.kind == Shared && h.len() <= sentinelRules:
 			ids = append(ids, id)
 		}
 	}
 	return ids
+}
+
+// sentinelRules is how long a Shared chain may be to be listed often: 2,000
+// rules take some 5 ms.
+const sentinelRules = 2000
+
+func (h *held) len() int {
+	n := 0
+	for _, run := range h.runs() {
+		n += len(run)
+	}
+	return n
 }
 
 // Verify compares a listing with what State remembers of the chain. It returns
