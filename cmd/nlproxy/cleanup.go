@@ -16,8 +16,10 @@ func cleanupCommand() *cobra.Command {
 		Long: strings.TrimSpace(`
 Remove all rules of nlproxy and of kube-proxy's iptables mode, in one transaction.
 
-No API server is asked. KUBE-FIREWALL stays, which the kubelet uses too, and so
-does everything that others own.`),
+Stop nlproxy first: one that runs writes its rules again at its next
+synchronisation. No API server is asked. KUBE-FIREWALL stays, which the kubelet
+uses too, and so do everything that others own, net.ipv4.conf.all.route_localnet
+and the named counters (nfacct).`),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			conn, err := kernel.Dial(kernel.Options{})
@@ -29,7 +31,11 @@ does everything that others own.`),
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "removed: %d operations in one transaction\n", n)
+			if n == 0 {
+				fmt.Fprintln(cmd.OutOrStdout(), "nothing to remove")
+				return nil
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "removed in %d operations\n", n)
 			return nil
 		},
 	}

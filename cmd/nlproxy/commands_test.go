@@ -45,7 +45,7 @@ func written(t *testing.T, c golden.Case) (manifests, configuration string) {
 	return filepath.Join(dir, "manifests"), configuration
 }
 
-// families splits what Save prints into the two programs' shares.
+// families splits what is printed into the two programs' shares.
 func families(saved string) (v4, v6 string) {
 	tables := strings.SplitAfter(saved, "COMMIT\n")
 	return tables[0] + tables[1], tables[2] + tables[3]
@@ -83,6 +83,35 @@ func TestPlanTellsWhatIsWrong(t *testing.T) {
 	}
 }
 
+func TestPlanOfOneFileAndTable(t *testing.T) {
+	manifests, _ := written(t, golden.Cases(t)[0])
+	out, _ := execute(t, labtest.Current(t), "plan", "--manifests", filepath.Join(manifests, "objects.yaml"), "-t", "nat", "-f", "ipv4")
+	if !strings.HasPrefix(out, "# IPv4: for iptables-restore\n*nat\n") || strings.Count(out, "COMMIT") != 1 ||
+		!strings.Contains(out, "10.96.3.10/32") {
+		t.Errorf("printed:\n%s", out)
+	}
+}
+
+func TestSourcesThatAreNotThere(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, args := range map[string][]string{
+		"no source of objects: give --kubeconfig":                                         nil,
+		"--kubeconfig (clientConnection.kubeconfig): stat /nowhere: no such file":         {"--kubeconfig", "/nowhere"},
+		"--kubeconfig (clientConnection.kubeconfig): " + empty + ": no cluster is config": {"--kubeconfig", empty},
+		"--manifests: stat /nowhere: no such file":                                        {"--manifests", "/nowhere"},
+		"--manifests -: standard input is for the command plan":                           {"--manifests", "-"},
+	} {
+		cmd := root()
+		cmd.SetArgs(append([]string{"run"}, args...))
+		if err := labtest.Namespace(t).Do(func() error { return cmd.ExecuteContext(t.Context()) }); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", args, err, want)
+		}
+	}
+}
+
 func TestRulesPrintsWhatTheToolsPrint(t *testing.T) {
 	ns := golden.Namespace(t)
 	labtest.Run(t, ns, "", "iptables-nft", "-t", "nat", "-N", "OTHER")
@@ -99,7 +128,7 @@ func TestRulesPrintsWhatTheToolsPrint(t *testing.T) {
 		t.Error("--all leaves out a chain of others")
 	}
 	one, _ := execute(t, ns, "rules", "--table", "nat", "--family", "ipv6")
-	if !strings.HasPrefix(one, "*nat\n") || strings.Count(one, "COMMIT") != 1 {
+	if !strings.HasPrefix(one, "# IPv6: for ip6tables-restore\n*nat\n") || strings.Count(one, "COMMIT") != 1 {
 		t.Errorf("one table of one family:\n%s", one)
 	}
 	if !strings.Contains(one, "[0:0] -A") {
@@ -131,7 +160,7 @@ func TestCleanupLeavesNothingOfOurs(t *testing.T) {
 			t.Errorf("after cleanup, of what was %q: %s", before, line)
 		}
 	}
-	if out, _ := execute(t, ns, "cleanup"); !strings.Contains(out, "removed: 0 operations") {
+	if out, _ := execute(t, ns, "cleanup"); out != "nothing to remove\n" {
 		t.Errorf("a second cleanup says %q", out)
 	}
 }
@@ -160,4 +189,15 @@ func withoutNetAdmin() error {
 	}
 	sets[0].Effective &^= 1 << unix.CAP_NET_ADMIN
 	return unix.Capset(&header, &sets[0])
+}
+
+func TestFlagsMayBeWrittenWithUnderscoresEverywhere(t *testing.T) {
+	for _, command := range [][]string{{}, {"run"}, {"plan"}} {
+		cmd := root()
+		cmd.SetArgs(append(command, "--cluster_cidr", "10.244.0.0/16", "--manifests", "/nowhere"))
+		err := labtest.Namespace(t).Do(func() error { return cmd.ExecuteContext(t.Context()) })
+		if err == nil || !strings.HasPrefix(err.Error(), "--manifests") {
+			t.Errorf("%v: %v", command, err)
+		}
+	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"os"
+	"slices"
 	"strings"
 
 	"github.com/nlproxy/nlproxy/cmd/internal/config"
@@ -25,11 +27,14 @@ Print the ruleset that manifests and configuration make, as iptables-save does.
 
 No kernel is asked, and no privilege needed. Node ports are taken to be served
 on the addresses of the Node object, and the kernel to have named counters.
-"--manifests -" reads one stream of YAML documents from standard input. What is
-wrong with an object is told on standard error and costs only that object.`),
+--manifests takes a directory, one file, or - for standard input. What is wrong
+with an object is told on standard error and costs only that object; the exit
+code is 0 all the same.`),
 		Args: cobra.NoArgs,
 	}
 	flags := config.Bind(cmd.Flags())
+	var only selection
+	only.bind(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		c, notes, err := configured(flags)
 		if err != nil {
@@ -38,12 +43,16 @@ wrong with an object is told on standard error and costs only that object.`),
 		for _, note := range notes {
 			fmt.Fprintln(cmd.ErrOrStderr(), note)
 		}
-		return printPlan(c, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		return printPlan(c, only, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 	}
 	return cmd
 }
 
-func printPlan(c config.Config, in io.Reader, out, complaints io.Writer) error {
+func printPlan(c config.Config, only selection, in io.Reader, out, complaints io.Writer) error {
+	tables, err := only.tables()
+	if err != nil {
+		return err
+	}
 	s, problems, err := load(c, in)
 	if err != nil {
 		return err
@@ -62,7 +71,8 @@ func printPlan(c config.Config, in io.Reader, out, complaints io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return iptables.Save(out, chains, iptables.SaveOptions{})
+	chains = slices.DeleteFunc(chains, func(c rules.ListedChain) bool { return !slices.Contains(tables, c.ID.Table) })
+	return save(out, chains, iptables.SaveOptions{})
 }
 
 func load(c config.Config, in io.Reader) (model.Snapshot, []watch.Problem, error) {
@@ -71,11 +81,23 @@ func load(c config.Config, in io.Reader) (model.Snapshot, []watch.Problem, error
 	case err != nil:
 		return model.Snapshot{}, nil, err
 	case c.Manifests == "":
-		return model.Snapshot{}, nil, errors.New("--manifests: a directory is needed, or - for standard input")
+		return model.Snapshot{}, nil, errors.New("--manifests: a directory or file is needed, or - for standard input")
 	case c.Manifests == "-":
 		return watch.Read("standard input", in, o)
 	}
-	return watch.Load(c.Manifests, o)
+	info, err := os.Stat(c.Manifests)
+	if err != nil {
+		return model.Snapshot{}, nil, fmt.Errorf("--manifests: %w", err)
+	}
+	if info.IsDir() {
+		return watch.Load(c.Manifests, o)
+	}
+	file, err := os.Open(c.Manifests)
+	if err != nil {
+		return model.Snapshot{}, nil, fmt.Errorf("--manifests: %w", err)
+	}
+	defer file.Close()
+	return watch.Read(c.Manifests, file, o)
 }
 
 // planned yields what both families' plans of s put into chains.

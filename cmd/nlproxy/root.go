@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"strings"
 
@@ -28,6 +29,11 @@ KUBE-* chains. With no command, nlproxy is "nlproxy run".`),
 	daemon := runCommand()
 	cmd.RunE = daemon.RunE
 	cmd.Flags().AddFlagSet(daemon.Flags())
+	cmd.Flags().SetNormalizeFunc(daemon.Flags().GetNormalizeFunc())
+	cmd.Version = version()
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
+	})
 	cmd.AddCommand(daemon, planCommand(), rulesCommand(), cleanupCommand(), demoCommand())
 	return cmd
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 
 	"github.com/nlproxy/nlproxy/dataplane/iptables"
@@ -39,14 +41,38 @@ the base chains that lead to them.`),
 			if err != nil {
 				return err
 			}
-			return iptables.Save(cmd.OutOrStdout(), chains, iptables.SaveOptions{Counters: !s.plain})
+			return save(cmd.OutOrStdout(), chains, iptables.SaveOptions{Counters: !s.plain})
 		},
 	}
-	cmd.Flags().StringVarP(&s.table, "table", "t", "", "only this table: nat, filter or mangle")
-	cmd.Flags().StringVarP(&s.family, "family", "f", "", "only this family: ipv4 or ipv6")
+	s.bind(cmd)
 	cmd.Flags().BoolVarP(&s.everyone, "all", "a", false, "also the chains of others in these tables")
 	cmd.Flags().BoolVar(&s.plain, "no-counters", false, "leave out packets and bytes")
 	return cmd
+}
+
+func (s *selection) bind(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&s.table, "table", "t", "", "only this table: nat, filter or mangle")
+	cmd.Flags().StringVarP(&s.family, "family", "f", "", "only this family: ipv4 or ipv6")
+}
+
+// save prints chains, of each family under a line with the program that its
+// lines are for.
+func save(w io.Writer, chains []rules.ListedChain, o iptables.SaveOptions) error {
+	programs := map[model.Family]string{model.IPv4: "iptables-restore", model.IPv6: "ip6tables-restore"}
+	for _, f := range model.Families {
+		of := slices.Clone(chains)
+		of = slices.DeleteFunc(of, func(c rules.ListedChain) bool { return c.ID.Table.Family != f })
+		if len(of) == 0 {
+			continue
+		}
+		if _, err := fmt.Fprintf(w, "# %v: for %s\n", f, programs[f]); err != nil {
+			return err
+		}
+		if err := iptables.Save(w, of, o); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s selection) list(conn *kernel.Conn) ([]rules.ListedChain, error) {

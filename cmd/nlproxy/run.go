@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -76,7 +77,33 @@ func run(ctx context.Context, c config.Config, observe func(dataplane.Report), l
 	if err != nil {
 		return err
 	}
-	return follow(ctx, c, s, d, log)
+	announce(c, log)
+	err = follow(ctx, c, s, d, log)
+	log.Info("stopped; the rules stay, and services go on")
+	return err
+}
+
+// announce says by what settings this run goes.
+func announce(c config.Config, log *zap.Logger) {
+	log.Info("starts",
+		zap.String("version", version()), zap.String("mode", string(c.Mode)),
+		zap.String("manifests", c.Manifests), zap.String("kubeconfig", c.ClientConnection.Kubeconfig),
+		zap.String("node", c.HostnameOverride), zap.String("detectLocalMode", string(c.DetectLocal.Mode)),
+		zap.Stringers("clusterCIDRs", c.DetectLocal.ClusterCIDRs),
+		zap.Duration("minSyncPeriod", c.MinSyncPeriod), zap.Duration("syncPeriod", c.SyncPeriod))
+	if c.DetectLocal.Mode == config.DetectLocalByClusterCIDR && len(c.DetectLocal.ClusterCIDRs) == 0 {
+		log.Warn("without a cluster CIDR pods cannot be told from others: traffic to cluster IPs is not masqueraded, " +
+			"and an external traffic policy Local binds pods too (--cluster-cidr, detectLocal.clusterCIDRs)")
+	}
+}
+
+// version is that of the module that the binary was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "unknown"
+	}
+	return info.Main.Version
 }
 
 // newDataplane prepares the kernel and what programs it.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -19,7 +20,13 @@ func newSource(c config.Config, log *zap.Logger) (*watch.Source, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.Manifests == "-" {
+		return nil, errors.New("--manifests -: standard input is for the command plan; give a directory")
+	}
 	if c.Manifests != "" {
+		if err := readable("--manifests", c.Manifests); err != nil {
+			return nil, err
+		}
 		return watch.Directory(c.Manifests, o)
 	}
 	client, err := clientConfig(c)
@@ -27,6 +34,14 @@ func newSource(c config.Config, log *zap.Logger) (*watch.Source, error) {
 		return nil, err
 	}
 	return watch.API(client, o)
+}
+
+// readable is an error that names the flag if its file or directory is not there.
+func readable(flag, path string) error {
+	if _, err := os.Stat(path); err != nil {
+		return fmt.Errorf("%s: %w", flag, err)
+	}
+	return nil
 }
 
 // sourceOptions says which node this is. Among manifests the only Node needs no
@@ -52,21 +67,40 @@ func sourceOptions(c config.Config, log *zap.Logger) (watch.Options, error) {
 // clientConfig finds the API server: by the kubeconfig file, by --master over
 // it, or by the service account of the pod that this runs in.
 func clientConfig(c config.Config) (*rest.Config, error) {
-	var client *rest.Config
-	var err error
-	if c.ClientConnection.Kubeconfig == "" && c.Master == "" {
-		client, err = rest.InClusterConfig()
-	} else {
-		client, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-			&clientcmd.ClientConfigLoadingRules{ExplicitPath: c.ClientConnection.Kubeconfig},
-			&clientcmd.ConfigOverrides{ClusterInfo: api.Cluster{Server: c.Master}}).ClientConfig()
-	}
+	client, err := foundConfig(c)
 	if err != nil {
-		return nil, fmt.Errorf("API server: %w", err)
+		return nil, err
 	}
 	client.AcceptContentTypes = c.ClientConnection.AcceptContentTypes
 	client.ContentType = c.ClientConnection.ContentType
 	client.QPS, client.Burst = c.ClientConnection.QPS, c.ClientConnection.Burst
 	client.UserAgent = rest.DefaultKubernetesUserAgent()
+	return client, nil
+}
+
+func foundConfig(c config.Config) (*rest.Config, error) {
+	kubeconfig := c.ClientConnection.Kubeconfig
+	if kubeconfig == "" && c.Master == "" {
+		client, err := rest.InClusterConfig()
+		if errors.Is(err, rest.ErrNotInCluster) {
+			return nil, errors.New("no source of objects: give --kubeconfig (clientConnection.kubeconfig), --master or --manifests, " +
+				"or run in a pod with a service account (KUBERNETES_SERVICE_HOST is not set)")
+		}
+		return client, err
+	}
+	if kubeconfig != "" {
+		if err := readable("--kubeconfig (clientConnection.kubeconfig)", kubeconfig); err != nil {
+			return nil, err
+		}
+	}
+	client, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		&clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig},
+		&clientcmd.ConfigOverrides{ClusterInfo: api.Cluster{Server: c.Master}}).ClientConfig()
+	switch {
+	case clientcmd.IsEmptyConfig(err):
+		return nil, fmt.Errorf("--kubeconfig (clientConnection.kubeconfig): %s: no cluster is configured in it", kubeconfig)
+	case err != nil:
+		return nil, fmt.Errorf("--kubeconfig (clientConnection.kubeconfig), --master: %w", err)
+	}
 	return client, nil
 }
