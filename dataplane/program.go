@@ -64,10 +64,13 @@ func (d *Dataplane) committed(plans []plan.Plan, node model.Node, skip func(mode
 	}
 	var written []plan.Plan
 	for _, p := range plans {
-		if d.missing[p.Family] == nil {
-			maps.DeleteFunc(p.Services, func(n model.Name, _ plan.Service) bool { return skip(n) })
-			written = append(written, p)
+		if d.missing[p.Family] != nil {
+			continue
 		}
+		planned := len(p.Services)
+		maps.DeleteFunc(p.Services, func(n model.Name, _ plan.Service) bool { return skip(n) })
+		p.All = p.All && len(p.Services) == planned // what is set aside is not gone
+		written = append(written, p)
 	}
 	d.opts.Committed(written, node)
 }
