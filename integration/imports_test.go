@@ -65,7 +65,7 @@ var imports = map[string][]string{
 	"dataplane/trace": {"dataplane/rules", "dataplane/xt", "github.com/google/nftables/expr", "github.com/google/nftables/xt"},
 
 	"conntrack": {
-		"dataplane/model", "dataplane/plan",
+		"dataplane/model", "dataplane/plan", "dataplane/sysctl",
 		"github.com/ti-mo/conntrack", "github.com/ti-mo/netfilter", "go.uber.org/zap",
 	},
 }
