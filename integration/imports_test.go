@@ -66,7 +66,8 @@ var imports = map[string][]string{
 
 	"conntrack": {
 		"dataplane/model", "dataplane/plan", "dataplane/sysctl",
-		"github.com/ti-mo/conntrack", "github.com/ti-mo/netfilter", "go.uber.org/zap",
+		"github.com/mdlayher/netlink", "github.com/ti-mo/conntrack", "github.com/ti-mo/netfilter",
+		"go.uber.org/zap", "golang.org/x/sys/unix",
 	},
 }
 
