@@ -15,6 +15,7 @@ import (
 	"github.com/nlproxy/nlproxy/dataplane/iptables"
 	"github.com/nlproxy/nlproxy/dataplane/kernel"
 	"github.com/nlproxy/nlproxy/dataplane/model"
+	"github.com/nlproxy/nlproxy/dataplane/plan"
 	"github.com/nlproxy/nlproxy/dataplane/sysctl"
 	"github.com/nlproxy/nlproxy/watch"
 	"github.com/nlproxy/nlproxy/watch/addr"
@@ -23,11 +24,9 @@ import (
 	"go.uber.org/zap"
 )
 
-// The settings of the kernel that rules depend on, below /proc/sys.
-const (
-	routeLocalnet = "net/ipv4/conf/all/route_localnet"
-	tcpBeLiberal  = "net/netfilter/nf_conntrack_tcp_be_liberal"
-)
+// routeLocalnet is the setting, below /proc/sys, that node ports on 127.0.0.0/8
+// depend on.
+const routeLocalnet = "net/ipv4/conf/all/route_localnet"
 
 func runCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -109,6 +108,11 @@ func version() string {
 // newDataplane prepares the kernel and what programs it.
 func newDataplane(c config.Config, conn *kernel.Conn, observe func(dataplane.Report), log *zap.Logger) (*dataplane.Dataplane, error) {
 	var settings sysctl.Tree
+	limits, err := newLimits(c, log)
+	if err != nil {
+		return nil, err
+	}
+	limits.Apply()
 	counters, err := ensureCounters(conn)
 	if err != nil {
 		log.Warn("packets are not counted by name", zap.Error(err))
@@ -116,13 +120,14 @@ func newDataplane(c config.Config, conn *kernel.Conn, observe func(dataplane.Rep
 	return dataplane.New(dataplane.Options{
 		Reader: conn,
 		Writer: conn,
-		Plan:   planOptions(c, counters, beLiberal(settings, c.Conntrack.TCPBeLiberal, log)),
+		Plan:   planOptions(c, counters, limits.Liberal()),
 		RouteLocalnet: func() error {
 			_, err := settings.Write(routeLocalnet, "1")
 			return err
 		},
-		Logger:   log,
-		Observer: observe,
+		Logger:    log,
+		Committed: func([]plan.Plan, model.Node) { limits.Apply() },
+		Observer:  observe,
 	})
 }
 
@@ -133,19 +138,6 @@ func ensureCounters(conn *kernel.Conn) (map[string]bool, error) {
 		have[name] = true
 	}
 	return have, err
-}
-
-// beLiberal makes connection tracking tolerant of packets outside their window
-// if that is wanted, and reports whether it is. Before the first rule there
-// may be no connection tracking yet, which is not tolerant then.
-func beLiberal(settings sysctl.Tree, wanted bool, log *zap.Logger) bool {
-	if wanted {
-		if _, err := settings.Write(tcpBeLiberal, "1"); err != nil {
-			log.Warn("connection tracking stays strict", zap.Error(err))
-		}
-	}
-	value, err := settings.Read(tcpBeLiberal)
-	return err == nil && value != "0"
 }
 
 // follow keeps d in step with s and the addresses of this host.

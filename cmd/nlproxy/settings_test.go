@@ -2,8 +2,6 @@ package main
 
 import (
 	"net/netip"
-	"os"
-	"path/filepath"
 	"reflect"
 	"testing"
 
@@ -11,8 +9,6 @@ import (
 	"github.com/nlproxy/nlproxy/dataplane/iptables"
 	"github.com/nlproxy/nlproxy/dataplane/model"
 	"github.com/nlproxy/nlproxy/dataplane/plan"
-	"github.com/nlproxy/nlproxy/dataplane/sysctl"
-	"go.uber.org/zap"
 )
 
 func TestPlanOptions(t *testing.T) {
@@ -83,39 +79,5 @@ func TestBindAddressStandsInForTheNodes(t *testing.T) {
 		if n.Addresses[0] != v4 || n.Addresses[1] != v6 {
 			t.Errorf("%s: the node itself was changed: %v", name, n.Addresses)
 		}
-	}
-}
-
-func TestBeLiberal(t *testing.T) {
-	for name, tc := range map[string]struct {
-		was     string // empty for a kernel without connection tracking
-		wanted  bool
-		want    bool
-		becomes string
-	}{
-		"off":          {"0", false, false, "0"},
-		"on already":   {"1", false, true, "1"},
-		"wanted":       {"0", true, true, "1"},
-		"not there":    {"", false, false, ""},
-		"nor settable": {"", true, false, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			tree := sysctl.Tree{Root: t.TempDir()}
-			file := filepath.Join(tree.Root, tcpBeLiberal)
-			if tc.was != "" {
-				if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(file, []byte(tc.was+"\n"), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if got := beLiberal(tree, tc.wanted, zap.NewNop()); got != tc.want {
-				t.Errorf("liberal %v, want %v", got, tc.want)
-			}
-			if got, _ := tree.Read(tcpBeLiberal); got != tc.becomes {
-				t.Errorf("the setting is %q, want %q", got, tc.becomes)
-			}
-		})
 	}
 }

@@ -133,5 +133,14 @@ func TestServesWithNetAdminAloneAndNothingToWrite(t *testing.T) {
 	web.Endpoints = objects.At(r.Remote[1])
 	r.put(t, "web.yaml", objects.Documents(t, web))
 	labtest.Becomes(t, r.Pods[0], "tcp", web.ClusterIP(), labtest.By("remote-2"))
-	stop()
+	log := stop()
+	for setting, want := range map[string]int{
+		"net/netfilter/nf_conntrack_max":                     1, // which is the node's
+		"net/netfilter/nf_conntrack_tcp_timeout_established": 1,
+		"net/netfilter/nf_conntrack_udp_timeout":             0, // is as it is wanted
+	} {
+		if got := strings.Count(log, `"setting":"`+setting+`"`); got != want {
+			t.Errorf("%d warnings about %s, want %d", got, setting, want)
+		}
+	}
 }
