@@ -25,7 +25,7 @@ var imports = map[string][]string{
 		"k8s.io/utils/net",
 	},
 	"cmd/internal/health":  {"dataplane/model", "dataplane/plan"},
-	"cmd/internal/metrics": {"conntrack", "dataplane", "github.com/prometheus/client_golang/", "watch"},
+	"cmd/internal/metrics": {"conntrack", "dataplane", "github.com/prometheus/client_golang/", "go.uber.org/zap"},
 
 	"watch": {
 		"dataplane/model", "watch/pace",

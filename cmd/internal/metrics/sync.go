@@ -1,0 +1,41 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/nlproxy/nlproxy/dataplane"
+)
+
+// syncMetrics are about the rules that were written.
+type syncMetrics struct {
+	transactions, operations, bytes, kernel prometheus.Counter
+	aside                                   prometheus.Gauge
+}
+
+func newSyncMetrics() syncMetrics {
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	}
+	return syncMetrics{
+		transactions: counter("nlproxy_transactions_total", "Transactions of rules that the kernel has committed."),
+		operations:   counter("nlproxy_operations_total", "Rules, chains and other objects that these transactions made or deleted."),
+		bytes:        counter("nlproxy_transaction_bytes_total", "Size of these transactions on the netlink socket."),
+		kernel:       counter("nlproxy_kernel_seconds_total", "Time spent waiting for the kernel while rules were compared and written."),
+		aside: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "nlproxy_services_aside",
+			Help: "Services that the kernel refuses, and that are not served until it takes them.",
+		}),
+	}
+}
+
+func (s syncMetrics) collectors() []prometheus.Collector {
+	return []prometheus.Collector{s.transactions, s.operations, s.bytes, s.kernel, s.aside}
+}
+
+func (s syncMetrics) observe(r dataplane.Report) {
+	s.transactions.Add(float64(r.Transactions))
+	s.operations.Add(float64(r.Operations))
+	s.bytes.Add(float64(r.Bytes))
+	s.kernel.Add(r.Kernel.Seconds())
+	s.aside.Set(float64(len(r.Aside)))
+}
