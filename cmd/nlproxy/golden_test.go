@@ -54,7 +54,12 @@ func program(t *testing.T, ns *lab.Namespace, c golden.Case) {
 			return err
 		}
 		defer conn.Close()
-		d, err := newDataplane(conf, conn, nil, zaptest.NewLogger(t))
+		log := zaptest.NewLogger(t)
+		limits, err := newLimits(conf, log)
+		if err != nil {
+			return err
+		}
+		d, err := newDataplane(conf, conn, limits, hooks{}, log)
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nlproxy/nlproxy/cmd/internal/config"
+	"github.com/nlproxy/nlproxy/conntrack"
 	"github.com/nlproxy/nlproxy/dataplane"
 	"github.com/nlproxy/nlproxy/dataplane/iptables"
 	"github.com/nlproxy/nlproxy/dataplane/kernel"
@@ -68,7 +69,16 @@ func run(ctx context.Context, c config.Config, observe func(dataplane.Report), l
 	if _, err := conn.Generation(); err != nil {
 		return err // there is no right to do anything here, and never will be
 	}
-	d, err := newDataplane(c, conn, observe, log)
+	limits, err := newLimits(c, log)
+	if err != nil {
+		return err
+	}
+	flows, err := newFlows(c, log)
+	if err != nil {
+		return err
+	}
+	defer flows.table.Close()
+	d, err := newDataplane(c, conn, limits, hooks{report: observe, committed: flows.cleaner.Update}, log)
 	if err != nil {
 		return err
 	}
@@ -77,7 +87,12 @@ func run(ctx context.Context, c config.Config, observe func(dataplane.Report), l
 		return err
 	}
 	announce(c, log)
+	ctx, stop := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { flows.cleaner.Run(ctx) })
 	err = follow(ctx, c, s, d, log)
+	stop()
+	running.Wait()
 	log.Info("stopped; the rules stay, and services go on")
 	return err
 }
@@ -105,13 +120,16 @@ func version() string {
 	return info.Main.Version
 }
 
-// newDataplane prepares the kernel and what programs it.
-func newDataplane(c config.Config, conn *kernel.Conn, observe func(dataplane.Report), log *zap.Logger) (*dataplane.Dataplane, error) {
+// hooks are told of what a dataplane does; nil ones are not.
+type hooks struct {
+	report    func(dataplane.Report)
+	committed func([]plan.Plan, model.Node)
+}
+
+// newDataplane prepares the kernel and what programs it. The first rule may be
+// what loads connection tracking, so limits are looked at after each write too.
+func newDataplane(c config.Config, conn *kernel.Conn, limits *conntrack.Applier, h hooks, log *zap.Logger) (*dataplane.Dataplane, error) {
 	var settings sysctl.Tree
-	limits, err := newLimits(c, log)
-	if err != nil {
-		return nil, err
-	}
 	limits.Apply()
 	counters, err := ensureCounters(conn)
 	if err != nil {
@@ -125,9 +143,14 @@ func newDataplane(c config.Config, conn *kernel.Conn, observe func(dataplane.Rep
 			_, err := settings.Write(routeLocalnet, "1")
 			return err
 		},
-		Logger:    log,
-		Committed: func([]plan.Plan, model.Node) { limits.Apply() },
-		Observer:  observe,
+		Logger: log,
+		Committed: func(plans []plan.Plan, node model.Node) {
+			limits.Apply()
+			if h.committed != nil {
+				h.committed(plans, node)
+			}
+		},
+		Observer: h.report,
 	})
 }
 

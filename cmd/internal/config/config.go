@@ -49,6 +49,9 @@ type Config struct {
 	ConfigSyncPeriod time.Duration
 
 	Conntrack Conntrack
+	// FlowProtocols are the protocols besides UDP, "sctp" and "tcp", whose
+	// flows to endpoints that are gone are deleted. A flag only.
+	FlowProtocols []string
 
 	HealthzBindAddress netip.AddrPort
 	MetricsBindAddress netip.AddrPort

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 type settings struct {
 	v1alpha1.KubeProxyConfiguration
 	config, manifests, master string
+	flowProtocols             []string
 }
 
 // flag is one flag of the command line.
@@ -32,11 +34,12 @@ type flag struct {
 }
 
 // flags are kube-proxy's, with the names of cmd/kube-proxy/app/options.go in
-// 1.37, and --manifests.
+// 1.37, --manifests, and our own that begin with nl-.
 func flags() []flag {
 	return []flag{
 		{"config", "", false, func(s *settings) any { return &s.config }, "read settings from this KubeProxyConfiguration file; most other flags are then ignored"},
 		{"manifests", "", false, func(s *settings) any { return &s.manifests }, "read objects from the YAML and JSON files of this directory instead of an API server"},
+		{"nl-flow-protocols", "", false, func(s *settings) any { return &s.flowProtocols }, "protocols besides udp, of sctp and tcp, whose flows to endpoints that are gone are deleted"},
 		{"master", "", false, func(s *settings) any { return &s.master }, "URL of the API server, in place of the one in the kubeconfig"},
 		{"hostname-override", "hostnameOverride", true, func(s *settings) any { return &s.HostnameOverride }, "name of this node's Node object (default: the host's name)"},
 		{"v", "logging.verbosity", true, func(s *settings) any { return logsapi.VerbosityLevelPflag(&s.Logging.Verbosity) }, "log verbosity, 0 or more"},
@@ -137,8 +140,19 @@ func (f *Flags) Config(read func(name string) ([]byte, error)) (c Config, notes 
 	} else {
 		c, notes, err = f.fromFile(read)
 	}
-	c.Master, c.Manifests = f.into.master, f.into.manifests
-	return c, notes, err
+	c.Master, c.Manifests, c.FlowProtocols = f.into.master, f.into.manifests, f.into.flowProtocols
+	return c, notes, errors.Join(err, checkFlowProtocols(c.FlowProtocols))
+}
+
+// checkFlowProtocols is an error for each that is none.
+func checkFlowProtocols(names []string) error {
+	var errs []error
+	for _, name := range names {
+		if name != "udp" && name != "sctp" && name != "tcp" {
+			errs = append(errs, fmt.Errorf("--nl-flow-protocols: %q: must be of udp, sctp, tcp", name))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (f *Flags) fromFlags() (Config, []string, error) {

@@ -3,6 +3,7 @@ package config
 import (
 	"net/netip"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -81,6 +82,17 @@ func TestProblemsOfFlagsNameTheFlag(t *testing.T) {
 	}
 	if d := cmp.Diff(want, lines(err)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+func TestFlowProtocols(t *testing.T) {
+	c, _, err := fromArgs(t, "", "--nl-flow-protocols=sctp,tcp")
+	if err != nil || !slices.Equal(c.FlowProtocols, []string{"sctp", "tcp"}) {
+		t.Errorf("%q, %v", c.FlowProtocols, err)
+	}
+	_, _, err = fromArgs(t, "", "--nl-flow-protocols=udp,ICMP")
+	if want := `--nl-flow-protocols: "ICMP": must be of udp, sctp, tcp`; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 

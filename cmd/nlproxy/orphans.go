@@ -1,0 +1,32 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/nlproxy/nlproxy/cmd/internal/config"
+	"github.com/nlproxy/nlproxy/conntrack"
+	"github.com/nlproxy/nlproxy/dataplane/model"
+	"go.uber.org/zap"
+)
+
+// flowProtocols says in model's words what the configuration says.
+var flowProtocols = map[string]model.Protocol{"udp": model.UDP, "sctp": model.SCTP, "tcp": model.TCP}
+
+// flows is the table of flows and what deletes those that lead nowhere.
+type flows struct {
+	table   *conntrack.Table
+	cleaner *conntrack.Cleaner
+}
+
+func newFlows(c config.Config, log *zap.Logger) (flows, error) {
+	table, err := conntrack.Dial()
+	if err != nil {
+		return flows{}, fmt.Errorf("table of flows: %w", err)
+	}
+	var protocols []model.Protocol
+	for _, name := range c.FlowProtocols {
+		protocols = append(protocols, flowProtocols[name])
+	}
+	cleaner, err := conntrack.NewCleaner(conntrack.CleanerOptions{Flows: table, Protocols: protocols, Logger: log})
+	return flows{table, cleaner}, err
+}
