@@ -118,12 +118,12 @@ func (c *Cleaner) Update(plans []plan.Plan, node model.Node) {
 }
 
 // Run deletes stale flows whenever there may be some, until ctx is done. It is
-// called once. After a pass it rests as long as that took, and takes what has
-// changed meanwhile together.
+// called once. After a pass it rests for half the time which that took, and takes
+// what has changed meanwhile together.
 func (c *Cleaner) Run(ctx context.Context) {
 	retry := time.NewTimer(maxRetry)
+	retry.Stop() // until a pass fails
 	defer retry.Stop()
-	retry.Stop()
 	for backoff := firstRetry; ; {
 		select {
 		case <-ctx.Done():
@@ -143,7 +143,7 @@ func (c *Cleaner) Run(ctx context.Context) {
 			retry.Reset(backoff)
 			backoff = min(2*backoff, maxRetry)
 		}
-		rest(ctx, min(pass.Duration, firstRetry))
+		rest(ctx, pass.Duration/2)
 	}
 }
 

@@ -263,13 +263,18 @@ func TestInterruptedDumpIsReported(t *testing.T) {
 	}
 }
 
-func FuzzDecode(f *testing.F) {
-	f.Add([]byte{2, 0, 0, 0, 8, 0, 1, 128, 4, 0, 1, 0})
+func FuzzDatagram(f *testing.F) {
+	f.Add(reply(netlink.Done, netlink.Multi, 0))
+	f.Add(reply(256, netlink.Multi, 0))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var flow Flow
-		if whole := flow.decode(b); whole && !flow.Original.Destination.IsValid() {
-			t.Error("a flow without a destination counts as whole")
+		d := dump{sequence: 1, filter: Filter{Protocols: []model.Protocol{model.UDP}}}
+		d.yield = func(flow *Flow) bool {
+			if flow.Protocol != model.UDP || !flow.Reply.Source.IsValid() {
+				t.Errorf("yields %+v", flow)
+			}
+			return true
 		}
+		d.take(b)
 	})
 }
 
