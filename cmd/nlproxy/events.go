@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nlproxy/nlproxy/cmd/internal/config"
 	"github.com/nlproxy/nlproxy/conntrack"
+	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,6 +51,42 @@ func newRecorder(config *rest.Config, node string) (*recorder, error) {
 	return &recorder{client, node}, nil
 }
 
+// newEvents returns the recorder of this node; nil if no API server is followed.
+func newEvents(c config.Config) (*recorder, error) {
+	if c.Manifests != "" {
+		return nil, nil
+	}
+	client, err := clientConfig(c)
+	if err != nil {
+		return nil, err
+	}
+	o, err := sourceOptions(c, nil)
+	if err != nil {
+		return nil, err
+	}
+	return newRecorder(client, o.NodeName)
+}
+
+// watchFull warns when connection tracking is nearly full, in the log and, if
+// there is a recorder, by an event of the node.
+func watchFull(ctx context.Context, events *recorder, log *zap.Logger) {
+	err := conntrack.WatchFull(ctx, conntrack.WatchFullOptions{
+		Read:   conntrack.ReadStats,
+		Logger: log,
+		OnFull: func(s conntrack.Stats) {
+			if events == nil {
+				return
+			}
+			if err := events.tableFull(ctx, s); err != nil {
+				log.Warn("an event was not recorded", zap.Error(err))
+			}
+		},
+	})
+	if err != nil {
+		log.Warn("connection tracking is not watched", zap.Error(err))
+	}
+}
+
 // tableFull records that connection tracking is nearly full. It waits for the
 // API server, but for no longer than ten seconds.
 func (r *recorder) tableFull(ctx context.Context, s conntrack.Stats) error {
@@ -66,7 +104,7 @@ func (r *recorder) tableFull(ctx context.Context, s conntrack.Stats) error {
 func (r *recorder) record(ctx context.Context, e eventsv1.Event) error {
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
-	e.GenerateName = r.node + "."
+	e.GenerateName = r.node + "-"
 	e.Namespace = metav1.NamespaceDefault // where events of what has no namespace are
 	e.EventTime = metav1.NowMicro()
 	e.ReportingController = "nlproxy"

@@ -54,7 +54,7 @@ func TestAFullTableIsAnEventOfTheNode(t *testing.T) {
 	got.EventTime = metav1.MicroTime{}
 	want := &eventsv1.Event{
 		TypeMeta:            metav1.TypeMeta{APIVersion: "events.k8s.io/v1", Kind: "Event"},
-		ObjectMeta:          metav1.ObjectMeta{GenerateName: "node1.", Namespace: "default"},
+		ObjectMeta:          metav1.ObjectMeta{GenerateName: "node1-", Namespace: "default"},
 		Type:                "Warning",
 		Reason:              "ConntrackNearlyFull",
 		Action:              "TrackingConnections",

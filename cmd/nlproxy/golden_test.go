@@ -9,6 +9,7 @@ import (
 	"github.com/nlproxy/nlproxy/cmd/internal/config"
 	"github.com/nlproxy/nlproxy/dataplane/kernel"
 	"github.com/nlproxy/nlproxy/dataplane/model"
+	"github.com/nlproxy/nlproxy/integration/cluster"
 	"github.com/nlproxy/nlproxy/integration/golden"
 	"github.com/nlproxy/nlproxy/integration/lab"
 	"github.com/nlproxy/nlproxy/integration/lab/labtest"
@@ -17,7 +18,7 @@ import (
 	"go.uber.org/zap/zaptest"
 )
 
-func TestMain(m *testing.M) { labtest.Main(m) }
+func TestMain(m *testing.M) { cluster.Main(m) }
 
 // local are the addresses of the namespace that golden cases were made in.
 var local = []netip.Addr{

@@ -69,7 +69,7 @@ func copied(t *testing.T) string {
 		t.Fatal(err)
 	}
 	to := t.TempDir()
-	for _, name := range []string{"cmd", "dataplane", "watch", "integration", ".ci", "go.mod", "go.sum", "README.md"} {
+	for _, name := range []string{"cmd", "conntrack", "dataplane", "watch", "integration", ".ci", "go.mod", "go.sum", "README.md"} {
 		copyTree(t, filepath.Join(root, name), filepath.Join(to, name))
 	}
 	return to
