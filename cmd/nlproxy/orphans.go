@@ -18,7 +18,7 @@ type flows struct {
 	cleaner *conntrack.Cleaner
 }
 
-func newFlows(c config.Config, log *zap.Logger) (flows, error) {
+func newFlows(c config.Config, observe func(conntrack.Pass), log *zap.Logger) (flows, error) {
 	table, err := conntrack.Dial()
 	if err != nil {
 		return flows{}, fmt.Errorf("table of flows: %w", err)
@@ -27,6 +27,6 @@ func newFlows(c config.Config, log *zap.Logger) (flows, error) {
 	for _, name := range c.FlowProtocols {
 		protocols = append(protocols, flowProtocols[name])
 	}
-	cleaner, err := conntrack.NewCleaner(conntrack.CleanerOptions{Flows: table, Protocols: protocols, Logger: log})
+	cleaner, err := conntrack.NewCleaner(conntrack.CleanerOptions{Flows: table, Protocols: protocols, Logger: log, Observer: observe})
 	return flows{table, cleaner}, err
 }

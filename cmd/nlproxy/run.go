@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nlproxy/nlproxy/cmd/internal/config"
+	"github.com/nlproxy/nlproxy/cmd/internal/metrics"
 	"github.com/nlproxy/nlproxy/conntrack"
 	"github.com/nlproxy/nlproxy/dataplane"
 	"github.com/nlproxy/nlproxy/dataplane/iptables"
@@ -73,12 +74,22 @@ func run(ctx context.Context, c config.Config, observe func(dataplane.Report), l
 	if err != nil {
 		return err
 	}
-	flows, err := newFlows(c, log)
+	measured, err := metrics.New(metrics.Options{Stats: conntrack.ReadStats, Unwritable: limits.Unwritable, Logger: log})
+	if err != nil {
+		return err
+	}
+	flows, err := newFlows(c, measured.ObserveFlows, log)
 	if err != nil {
 		return err
 	}
 	defer flows.table.Close()
-	d, err := newDataplane(c, conn, limits, hooks{report: observe, committed: flows.cleaner.Update}, log)
+	report := func(r dataplane.Report) {
+		measured.Observe(r)
+		if observe != nil {
+			observe(r)
+		}
+	}
+	d, err := newDataplane(c, conn, limits, hooks{report, flows.cleaner.Update}, log)
 	if err != nil {
 		return err
 	}
@@ -86,14 +97,43 @@ func run(ctx context.Context, c config.Config, observe func(dataplane.Report), l
 	if err != nil {
 		return err
 	}
+	beside, err := besides(c, flows.cleaner, measured, log)
+	if err != nil {
+		return err
+	}
 	announce(c, log)
+	err = alongside(ctx, beside, func(ctx context.Context) error { return follow(ctx, c, s, d, log) })
+	log.Info("stopped; the rules stay, and services go on")
+	return err
+}
+
+// besides returns what runs beside the rule sync, each until its context is done.
+func besides(c config.Config, cleaner *conntrack.Cleaner, m *metrics.Metrics, log *zap.Logger) ([]func(context.Context), error) {
+	server, err := metrics.NewServer(metrics.ServerOptions{Address: c.MetricsBindAddress, Handler: m.Handler(), Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	events, err := newEvents(c)
+	if err != nil {
+		return nil, err
+	}
+	return []func(context.Context){
+		cleaner.Run,
+		server.Run,
+		func(ctx context.Context) { watchFull(ctx, events, log) },
+	}, nil
+}
+
+// alongside runs main, and the others until it is over.
+func alongside(ctx context.Context, others []func(context.Context), main func(context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
-	running.Go(func() { flows.cleaner.Run(ctx) })
-	err = follow(ctx, c, s, d, log)
+	for _, other := range others {
+		running.Go(func() { other(ctx) })
+	}
+	err := main(ctx)
 	stop()
 	running.Wait()
-	log.Info("stopped; the rules stay, and services go on")
 	return err
 }
 
