@@ -1,0 +1,70 @@
+package lifecycle
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nlproxy/nlproxy/integration/lab"
+	"github.com/nlproxy/nlproxy/integration/objects"
+)
+
+// TestSocketThatStaysOpenFollowsTheEndpoints: the daemon deletes the flow that
+// the kernel would otherwise keep to an endpoint that is gone.
+func TestSocketThatStaysOpenFollowsTheEndpoints(t *testing.T) {
+	r := newRig(t)
+	service := other(r.Pods[1])
+	r.put(t, "other.yaml", objects.Documents(t, service))
+	d := r.start(t)
+	d.Synchronised(t)
+	socket, first := r.Pods[0].Connect("udp", service.ClusterIP(), lab.DialOptions{})
+	if first.Kind != lab.Answered || first.By != "pod-2" {
+		t.Fatalf("at first: %s", first)
+	}
+	defer socket.Close()
+	for _, next := range []*lab.Place{r.Pods[2], r.Pods[1]} {
+		r.put(t, "other.yaml", objects.Documents(t, other(next)))
+		d.Synchronised(t)
+		begin := time.Now()
+		for got := socket.Ask(100 * time.Millisecond); got.By != next.Name; got = socket.Ask(100 * time.Millisecond) {
+			if time.Since(begin) > time.Second {
+				t.Fatalf("a second after the rules: %s, want %s", got, next.Name)
+			}
+		}
+		t.Logf("%s answers %v after the rules", next.Name, time.Since(begin))
+	}
+	text := r.metrics(t)
+	for _, line := range []string{
+		`nlproxy_conntrack_flows_deleted_total{reason="endpoint_gone"} 2`,
+		"nlproxy_services_aside 0",
+		"nlproxy_transactions_total 3",
+	} {
+		if !strings.Contains(text, line+"\n") {
+			t.Errorf("metrics lack %q:\n%s", line, text)
+		}
+	}
+}
+
+// metrics is what the daemon's metrics server says.
+func (r *rig) metrics(t *testing.T) string {
+	t.Helper()
+	client := http.Client{Transport: &http.Transport{DialContext: r.Self.Namespace.DialContext}}
+	defer client.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://127.0.0.1:10249/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
