@@ -147,11 +147,13 @@ func nodePort(f model.Family, port uint16, p model.Protocol) destination {
 }
 
 // release turns those of a service's destinations that are not among next into
-// tombstones, with which no flow may stay.
+// tombstones, with which no flow may stay. A service of which no plan told for a
+// while may have lost some to another one, which has given them up since.
 func (x *index) release(o owner, next map[destination]*target) (changed bool) {
 	for _, d := range x.held[o] {
-		if _, stays := next[d]; !stays && x.targets[d].service.Name == o.name {
-			x.targets[d] = &target{service: x.targets[d].service, gone: x.generation + 1}
+		t := x.targets[d]
+		if _, stays := next[d]; !stays && t != nil && t.service.Name == o.name {
+			x.targets[d] = &target{service: t.service, gone: x.generation + 1}
 			changed = true
 		}
 	}

@@ -302,6 +302,27 @@ func TestContestedFrontendBelongsToItsWinner(t *testing.T) {
 	s.want("won back", map[string]Orphan{contested: 0, "10.244.1.2:4 > 10.96.0.11:53 < 10.244.1.6:53": ServiceGone})
 }
 
+// TestServiceOfWhichNothingWasToldMayLoseItsFrontend: a service that was set
+// aside keeps what it held, which another one gets and gives up meanwhile.
+func TestServiceOfWhichNothingWasToldMayLoseItsFrontend(t *testing.T) {
+	s := newState(t, settings)
+	aside, other := service("b", "10.244.1.5:53"), service("a", "10.244.1.6:53")
+	other.ClusterIPs = addrs("10.96.0.11")
+	s.put(aside)
+	others := newState(t, settings)
+	others.set(nil)
+	others.index = s.index
+	others.put(other)
+	others.remove(other)
+	s.forget(s.generation)
+	s.remove(aside)
+	s.want("gone as well", map[string]Orphan{"10.244.1.2:4000 > 10.96.0.10:53 < 10.244.1.5:53": ServiceGone})
+	s.forget(s.generation)
+	if len(s.targets) != 0 || len(s.held) != 0 {
+		t.Errorf("%d targets and %d owners are left", len(s.targets), len(s.held))
+	}
+}
+
 func TestConnectionsStayWhileTheirEndpointExists(t *testing.T) {
 	for _, p := range []model.Protocol{model.TCP, model.SCTP} {
 		s := newState(t, settings, model.UDP, p)
