@@ -119,6 +119,10 @@ func (x *index) targetsOf(f model.Family, svc plan.Service) map[destination]*tar
 		}
 		var cluster, public *target
 		for _, front := range p.Frontends {
+			d := destinationOf(f, front, p.Name.Protocol)
+			if _, decided := targets[d]; decided {
+				continue // as by the rules, of which the first counts
+			}
 			use := &public
 			if front.Kind == plan.ClusterIP {
 				use = &cluster
@@ -126,7 +130,7 @@ func (x *index) targetsOf(f model.Family, svc plan.Service) map[destination]*tar
 			if *use == nil {
 				*use = newTarget(p, front.Kind)
 			}
-			targets[destinationOf(f, front, p.Name.Protocol)] = *use
+			targets[d] = *use
 		}
 	}
 	return targets

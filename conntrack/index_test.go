@@ -323,6 +323,19 @@ func TestServiceOfWhichNothingWasToldMayLoseItsFrontend(t *testing.T) {
 	}
 }
 
+// TestClusterIPStaysOneIfItIsAnExternalIPToo: the rules for it come first.
+func TestClusterIPStaysOneIfItIsAnExternalIPToo(t *testing.T) {
+	s := newState(t, settings)
+	svc := service("dns", "10.244.1.5:53", "@10.244.2.5:53")
+	svc.ExternalIPs, svc.LoadBalancerIPs = svc.ClusterIPs, svc.ClusterIPs
+	svc.ExternalLocal = true
+	s.put(svc)
+	s.want("cluster IP", map[string]Orphan{
+		"192.0.2.9:4000 > 10.96.0.10:53 < 10.244.2.5:53":      0,
+		"192.0.2.9:4000 > 192.168.1.10:30053 < 10.244.2.5:53": EndpointElsewhere,
+	})
+}
+
 func TestConnectionsStayWhileTheirEndpointExists(t *testing.T) {
 	for _, p := range []model.Protocol{model.TCP, model.SCTP} {
 		s := newState(t, settings, model.UDP, p)
