@@ -79,3 +79,33 @@ func TestCommittedLeavesOutWhatWasSetAside(t *testing.T) {
 		t.Errorf("told of %v", c.calls)
 	}
 }
+
+// TestCommittedTellsOfWhatIsGoneBesideWhatWasSetAside: with a service set aside
+// not all are told of, and one that is gone has to be named.
+func TestCommittedTellsOfWhatIsGoneBesideWhatWasSetAside(t *testing.T) {
+	var c told
+	r := newRig(t, dataplane.Options{Committed: c.committed})
+	s := everything(service(1, 2))
+	r.set(s)
+	r.kernel.fail = func(ops []rules.Op) error {
+		i := slices.IndexFunc(ops, func(op rules.Op) bool { return op.Place.Owner == "default/svc-2" })
+		if i < 0 {
+			return nil
+		}
+		return &kernel.Refused{Objects: []kernel.Refusal{{Place: ops[i].Place, Verb: ops[i].Verb, Errno: unix.EINVAL}}}
+	}
+	s = changed(s.Services, service(2, 1))
+	r.set(s)
+	c.calls = nil
+	refuse := r.kernel.fail
+	r.kernel.fail = func([]rules.Op) error { return errors.New("no memory") }
+	gone := service(1, 2).Name
+	s.Services = s.Services.With(map[model.Name]*model.Service{gone: nil})
+	s.Changed = map[model.Name]struct{}{gone: {}}
+	if err := r.Set(t.Context(), s); err == nil {
+		t.Error("no error")
+	}
+	r.kernel.fail = refuse
+	r.set(changed(s.Services))
+	c.want(t, []string{"svc-1"})
+}

@@ -69,10 +69,23 @@ func (d *Dataplane) committed(plans []plan.Plan, node model.Node, skip func(mode
 		}
 		planned := len(p.Services)
 		maps.DeleteFunc(p.Services, func(n model.Name, _ plan.Service) bool { return skip(n) })
-		p.All = p.All && len(p.Services) == planned // what is set aside is not gone
+		if p.All && len(p.Services) < planned { // what is set aside is not gone
+			p.All = false
+			d.nameGone(p, skip)
+		}
 		written = append(written, p)
 	}
 	d.opts.Committed(written, node)
+}
+
+// nameGone adds to a plan of everything what is owed and not in it: it is gone,
+// and the plan that said so may have failed.
+func (d *Dataplane) nameGone(p plan.Plan, skip func(model.Name) bool) {
+	for name := range d.owed {
+		if _, planned := p.Services[name]; !planned && !skip(name) {
+			p.Services[name] = plan.Service{Name: name}
+		}
+	}
 }
 
 // write commits the difference between plans and the kernel, the services that
