@@ -103,10 +103,20 @@ func (c *Conn) list(tables []rules.Table) ([]rules.ListedChain, error) {
 	})
 	for group := range slices.Chunk(all, together) {
 		if err == nil {
-			err = c.atOneMoment(func() error { return c.listRulesOf(group) })
+			err = c.listGroup(group)
 		}
 	}
 	return all, err
+}
+
+// listGroup lists the rules of chains at one moment or, where that is never
+// long enough, of each half at one.
+func (c *Conn) listGroup(chains []rules.ListedChain) error {
+	err := c.atOneMoment(func() error { return c.listRulesOf(chains) })
+	if half := len(chains) / 2; half > 0 && errors.Is(err, ErrInterrupted) {
+		return errors.Join(c.listGroup(chains[:half]), c.listGroup(chains[half:]))
+	}
+	return err
 }
 
 func (c *Conn) listRulesOf(chains []rules.ListedChain) error {

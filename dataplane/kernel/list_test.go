@@ -131,7 +131,7 @@ func TestListOfManyChainsOnABusyHost(t *testing.T) {
 	busy := chainID(model.IPv4, "filter", "BUSY")
 	n.apply(made(busy)...)
 	work := []rules.Op{on(rules.Flush, busy)}
-	for i := range 400 { // which take some milliseconds
+	for i := range 2000 { // which take some ten milliseconds
 		work = append(work, put(rules.Append, busy, mark(i)))
 	}
 	other := n.dial(kernel.Options{})
