@@ -223,15 +223,17 @@ func inScope(s plan.NodePortScope, a netip.Addr) bool {
 	return !s.Except.IsValid() || !s.Except.Contains(a)
 }
 
-// find returns the target of a flow, nil if no service has its destination.
+// find returns the target of a flow, nil if no service has its destination. A
+// tombstone does not hide a node port, to which its flows go by now.
 func (x *index) find(f *Flow) *target {
 	to := f.Original.Destination
-	if t := x.targets[destination{to, f.Protocol}]; t != nil {
-		return t
+	exact := x.targets[destination{to, f.Protocol}]
+	if exact != nil && exact.gone == 0 {
+		return exact
 	}
 	t := x.targets[nodePort(f.Family, to.Port(), f.Protocol)]
 	if t == nil || !x.serves(to.Addr()) {
-		return nil
+		return exact
 	}
 	return t
 }

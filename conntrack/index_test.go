@@ -336,6 +336,20 @@ func TestClusterIPStaysOneIfItIsAnExternalIPToo(t *testing.T) {
 	})
 }
 
+func TestFrontendThatIsGoneHidesNoNodePort(t *testing.T) {
+	s := newState(t, settings)
+	external, public := service("a", "10.244.1.5:53"), service("b", "10.244.1.6:53")
+	external.ExternalIPs = addrs("192.168.1.10")
+	external.Ports[0].Number, external.Ports[0].NodePort = 30053, 0
+	public.ClusterIPs = addrs("10.96.0.11")
+	s.put(external)
+	s.put(public)
+	old, now := "192.0.2.9:4 > 192.168.1.10:30053 < 10.244.1.5:53", "192.0.2.9:5 > 192.168.1.10:30053 < 10.244.1.6:53"
+	s.want("external IP", map[string]Orphan{old: 0, now: EndpointGone})
+	s.remove(external)
+	s.want("node port", map[string]Orphan{old: EndpointGone, now: 0})
+}
+
 func TestConnectionsStayWhileTheirEndpointExists(t *testing.T) {
 	for _, p := range []model.Protocol{model.TCP, model.SCTP} {
 		s := newState(t, settings, model.UDP, p)
