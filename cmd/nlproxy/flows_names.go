@@ -94,10 +94,14 @@ func (n *serviceNames) of(f *conntrack.Flow) (model.PortName, bool) {
 	return name, ok
 }
 
-// isLocal reports whether node ports may be served on a.
+// isLocal reports whether node ports may be served on a, as they never are on
+// ::1.
 func (n *serviceNames) isLocal(a netip.Addr) bool {
+	if a.IsLoopback() {
+		return a.Is4()
+	}
 	_, ok := slices.BinarySearchFunc(n.local.List(), a, netip.Addr.Compare)
-	return ok || a.IsLoopback()
+	return ok
 }
 
 // has reports whether there are rules for a service.

@@ -164,6 +164,16 @@ func TestFlowsPrintsOnlyWhatIsAskedFor(t *testing.T) {
 	}
 }
 
+func TestFlowsKnowsWhereNoNodePortIs(t *testing.T) {
+	ns := programmed(t, "16-dual-stack",
+		made{model.TCP, "[::1]:40000", "[::1]:30010", "", assured, established, 0},
+		made{model.TCP, "127.0.0.1:40000", "127.0.0.1:30010", "10.244.1.5:8080", assured, established, 0})
+	out, _ := execute(t, ns, "flows")
+	if strings.Contains(out, "::1") || !strings.Contains(out, "127.0.0.1:30010") {
+		t.Errorf("a node port on ::1, or none on 127.0.0.1:\n%s", out)
+	}
+}
+
 func TestFlowsSaysThatAServiceHasNoRules(t *testing.T) {
 	ns := programmed(t, "16-dual-stack")
 	if _, complaints := execute(t, ns, "flows", "--service", "default/typo"); !strings.Contains(complaints, "--service default/typo: no rule") {
