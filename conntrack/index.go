@@ -15,8 +15,9 @@ const (
 	// EndpointGone: its endpoint is no longer one of the service, or, if it is
 	// not TCP or SCTP, no longer serves.
 	EndpointGone Orphan = iota + 1
-	// EndpointElsewhere: its endpoint is not on this node, as a traffic policy
-	// Local by now demands.
+	// EndpointElsewhere: its endpoint is not on this node, as an external
+	// traffic policy Local by now demands; one that an internal policy Local
+	// excludes counts as gone.
 	EndpointElsewhere
 	// NotTranslated: it began before the service was served here and is
 	// answered, if at all, by the service's address itself.

@@ -139,6 +139,23 @@ func TestFlowThatBeganBeforeThereWasAnEndpointIsStale(t *testing.T) {
 	})
 }
 
+// A virtual switch tracks a packet in a zone of its own before ours translates
+// it: what it has of that packet is right as it is.
+func TestUntranslatedFlowInAnotherZoneStays(t *testing.T) {
+	s := newState(t, settings)
+	s.put(service("dns", "10.244.1.5:53"))
+	for text, want := range map[string]bool{
+		"10.244.1.9:4000 > 10.96.0.10:53 < 10.96.0.10:53":  false,
+		"10.244.1.9:4000 > 10.96.0.10:53 < 10.244.1.66:53": true,
+	} {
+		f := parse(t, text)
+		f.Zone = 7
+		if _, stale := s.stale(f); stale != want {
+			t.Errorf("%s in zone 7: stale %v, want %v", text, stale, want)
+		}
+	}
+}
+
 func TestEveryFlowIsStaleWithoutEndpoints(t *testing.T) {
 	s := newState(t, settings)
 	s.put(service("dns", "10.244.1.9:53"))

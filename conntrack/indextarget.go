@@ -78,6 +78,8 @@ func outgrew(before, now []netip.AddrPort) bool {
 //
 // What is not translated stays if it is a connection, which then has another
 // peer than an endpoint of ours, or if the destination is no frontend any more.
+// In a zone of somebody else's, such as a virtual switch, it stays too: packets
+// pass that zone before they are translated in ours.
 func (t *target) stale(f *Flow, fromNode bool) (Orphan, bool) {
 	allowed := t.outside
 	if fromNode || t.mayBePod(f.Original.Source.Addr()) {
@@ -87,7 +89,7 @@ func (t *target) stale(f *Flow, fromNode bool) (Orphan, bool) {
 	case has(allowed, f.Reply.Source):
 		return 0, false
 	case !f.Translated():
-		return NotTranslated, !t.connected() && t.gone == 0
+		return NotTranslated, !t.connected() && t.gone == 0 && f.Zone == 0
 	case t.gone != 0:
 		return ServiceGone, true
 	case has(t.inside, f.Reply.Source):
