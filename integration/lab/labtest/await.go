@@ -2,6 +2,7 @@ package labtest
 
 import (
 	"maps"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"testing"
@@ -37,13 +38,24 @@ const impatience = 250 * time.Millisecond
 // those whom they test.
 const pace = 5 * time.Millisecond
 
+// The ports from which Becomes dials are below those that the kernel gives to
+// others by itself (net.ipv4.ip_local_port_range). An attempt that comes before
+// the rules leaves an untranslated flow in connection tracking for two minutes,
+// which a probe from the same port would meet in place of the rules.
+const (
+	firstAttempt = 10_000
+	attemptPorts = 20_000
+)
+
 // Becomes dials again and again until the outcome is right, and returns it.
 func Becomes(t testing.TB, from *lab.Place, network string, to netip.AddrPort, right func(lab.Outcome) bool) lab.Outcome {
 	t.Helper()
 	ticks := time.NewTicker(pace)
 	defer ticks.Stop()
+	port := rand.IntN(attemptPorts)
 	for deadline := time.Now().Add(patience); ; <-ticks.C {
-		got := from.Dial(network, to, lab.DialOptions{Timeout: impatience})
+		port = (port + 1) % attemptPorts
+		got := from.Dial(network, to, lab.DialOptions{Timeout: impatience, LocalPort: uint16(firstAttempt + port)})
 		if right(got) {
 			return got
 		}
