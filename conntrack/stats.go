@@ -6,6 +6,8 @@ import (
 
 	"github.com/mdlayher/netlink"
 	"github.com/ti-mo/netfilter"
+
+	"github.com/nlproxy/nlproxy/dataplane/wire"
 )
 
 // Stats says how full the table of flows is and what went wrong in it, for the
@@ -125,7 +127,7 @@ func (m message) numbers(take func(kind uint16, n uint64)) {
 	if len(m.payload) < nfGenMessage {
 		return
 	}
-	for kind, value := range attributes(m.payload[nfGenMessage:]) {
+	for kind, value := range wire.Attributes(m.payload[nfGenMessage:]) {
 		take(kind, number(value))
 	}
 }

@@ -10,6 +10,8 @@ import (
 	ct "github.com/ti-mo/conntrack"
 	"github.com/ti-mo/netfilter"
 	"golang.org/x/sys/unix"
+
+	"github.com/nlproxy/nlproxy/dataplane/wire"
 )
 
 // Messages and attributes of include/uapi/linux/netfilter/nfnetlink_conntrack.h.
@@ -109,21 +111,16 @@ type message struct {
 // messages returns the messages of a datagram, up to the first that is cut.
 func messages(b []byte) iter.Seq[message] {
 	return func(yield func(message) bool) {
-		for len(b) >= unix.NLMSG_HDRLEN {
-			n := int(binary.NativeEndian.Uint32(b))
-			if n < unix.NLMSG_HDRLEN || n > len(b) {
-				return
-			}
+		for raw := range wire.Messages(b) {
 			m := message{
-				kind:     netlink.HeaderType(binary.NativeEndian.Uint16(b[4:])),
-				flags:    netlink.HeaderFlags(binary.NativeEndian.Uint16(b[6:])),
-				sequence: binary.NativeEndian.Uint32(b[8:]),
-				payload:  b[unix.NLMSG_HDRLEN:n],
+				kind:     netlink.HeaderType(binary.NativeEndian.Uint16(raw[4:])),
+				flags:    netlink.HeaderFlags(binary.NativeEndian.Uint16(raw[6:])),
+				sequence: binary.NativeEndian.Uint32(raw[8:]),
+				payload:  raw[unix.NLMSG_HDRLEN:],
 			}
 			if !yield(m) {
 				return
 			}
-			b = b[min(align(n), len(b)):]
 		}
 	}
 }
@@ -137,26 +134,6 @@ func (m message) errno() unix.Errno {
 	return unix.Errno(-int32(binary.NativeEndian.Uint32(m.payload)))
 }
 
-// attributes returns the types and values of a list of attributes, up to the
-// first that is cut.
-func attributes(b []byte) iter.Seq2[uint16, []byte] {
-	return func(yield func(uint16, []byte) bool) {
-		for len(b) >= unix.NLA_HDRLEN {
-			n := int(binary.NativeEndian.Uint16(b))
-			if n < unix.NLA_HDRLEN || n > len(b) {
-				return
-			}
-			kind := binary.NativeEndian.Uint16(b[2:]) &^ (unix.NLA_F_NESTED | unix.NLA_F_NET_BYTEORDER)
-			if !yield(kind, b[unix.NLA_HDRLEN:n]) {
-				return
-			}
-			b = b[min(align(n), len(b)):]
-		}
-	}
-}
-
-func align(n int) int { return (n + unix.NLA_ALIGNTO - 1) &^ (unix.NLA_ALIGNTO - 1) }
-
 // decode reads a message of a dump into f, and reports whether there is a flow
 // in it that has both tuples.
 //
@@ -169,7 +146,7 @@ func (f *Flow) decode(payload []byte) bool {
 		return false
 	}
 	f.Family = model.Family(payload[0])
-	for kind, value := range attributes(payload[nfGenMessage:]) {
+	for kind, value := range wire.Attributes(payload[nfGenMessage:]) {
 		switch kind {
 		case ctaTupleOriginal:
 			f.decodeTuple(&f.Original, value)
@@ -198,7 +175,7 @@ const nfGenMessage = 4
 func (f *Flow) decodeTuple(t *Tuple, b []byte) {
 	var source, destination netip.Addr
 	var from, to uint16
-	for kind, value := range attributes(b) {
+	for kind, value := range wire.Attributes(b) {
 		switch kind {
 		case ctaTupleIP:
 			source, destination = decodeAddresses(value)
@@ -212,7 +189,7 @@ func (f *Flow) decodeTuple(t *Tuple, b []byte) {
 }
 
 func decodeAddresses(b []byte) (source, destination netip.Addr) {
-	for kind, value := range attributes(b) {
+	for kind, value := range wire.Attributes(b) {
 		switch kind {
 		case ctaIPv4Source, ctaIPv6Source:
 			source, _ = netip.AddrFromSlice(value)
@@ -224,7 +201,7 @@ func decodeAddresses(b []byte) (source, destination netip.Addr) {
 }
 
 func decodePorts(b []byte) (p model.Protocol, source, destination uint16) {
-	for kind, value := range attributes(b) {
+	for kind, value := range wire.Attributes(b) {
 		switch kind {
 		case ctaProtoNumber:
 			p = model.Protocol(number(value))
@@ -238,11 +215,11 @@ func decodePorts(b []byte) (p model.Protocol, source, destination uint16) {
 }
 
 func tcpState(b []byte) (state uint8) {
-	for kind, info := range attributes(b) {
+	for kind, info := range wire.Attributes(b) {
 		if kind != ctaProtoInfoTCP {
 			continue
 		}
-		for kind, value := range attributes(info) {
+		for kind, value := range wire.Attributes(info) {
 			if kind == ctaProtoInfoTCPState {
 				state = uint8(number(value))
 			}

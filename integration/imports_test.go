@@ -42,6 +42,7 @@ var imports = map[string][]string{
 	"dataplane/model":  {},
 	"dataplane/plan":   {"dataplane/model"},
 	"dataplane/sysctl": {},
+	"dataplane/wire":   {"golang.org/x/sys/unix"},
 	"dataplane/rules": {
 		"dataplane/model",
 		"github.com/google/nftables/binaryutil", "github.com/google/nftables/expr", "github.com/google/nftables/userdata", "github.com/google/nftables/xt",
@@ -59,13 +60,13 @@ var imports = map[string][]string{
 		"github.com/google/nftables/expr",
 	},
 	"dataplane/kernel": {
-		"dataplane/model", "dataplane/rules",
+		"dataplane/model", "dataplane/rules", "dataplane/wire",
 		"github.com/google/nftables/", "github.com/mdlayher/netlink", "golang.org/x/sys/unix",
 	},
 	"dataplane/trace": {"dataplane/rules", "dataplane/xt", "github.com/google/nftables/expr", "github.com/google/nftables/xt"},
 
 	"conntrack": {
-		"dataplane/model", "dataplane/plan", "dataplane/sysctl",
+		"dataplane/model", "dataplane/plan", "dataplane/sysctl", "dataplane/wire",
 		"github.com/mdlayher/netlink", "github.com/ti-mo/conntrack", "github.com/ti-mo/netfilter",
 		"go.uber.org/zap", "golang.org/x/sys/unix",
 	},

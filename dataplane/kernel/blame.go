@@ -9,6 +9,8 @@ import (
 
 	"github.com/nlproxy/nlproxy/dataplane/model"
 	"github.com/nlproxy/nlproxy/dataplane/rules"
+
+	"github.com/nlproxy/nlproxy/dataplane/wire"
 )
 
 // blame is the part of a message that an error is about, found by the offset
@@ -27,8 +29,8 @@ type blame struct {
 func blamed(op *rules.Op, offset int) blame {
 	m := appendOp(nil, op, 0, 0)
 	at := nfHeader
-	for kind, value := range attributes(m[nfHeader:]) {
-		end := at + unix.NLA_HDRLEN + align(len(value))
+	for kind, value := range wire.Attributes(m[nfHeader:]) {
+		end := at + unix.NLA_HDRLEN + wire.Align(len(value))
 		if offset >= at && offset < end {
 			b := blame{attribute: kind}
 			if kind == unix.NFTA_RULE_EXPRESSIONS && op.Verb.MakesRule() {
@@ -44,8 +46,8 @@ func blamed(op *rules.Op, offset int) blame {
 // exprAt returns the expression at offset in a list, and its index.
 func exprAt(list []byte, offset int) (expr []byte, index int) {
 	at := 0
-	for _, value := range attributes(list) {
-		end := at + unix.NLA_HDRLEN + align(len(value))
+	for _, value := range wire.Attributes(list) {
+		end := at + unix.NLA_HDRLEN + wire.Align(len(value))
 		if offset >= at && offset < end {
 			return value, index
 		}
@@ -83,7 +85,7 @@ func feature(op *rules.Op, errno unix.Errno, b blame) string {
 // that do not say which one they miss.
 func anyModule(list []byte, family model.Family) string {
 	var names []string
-	for _, expr := range attributes(list) {
+	for _, expr := range wire.Attributes(list) {
 		if name := module(expr, family); name != "" && !slices.Contains(names, name) {
 			names = append(names, name)
 		}

@@ -6,6 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nlproxy/nlproxy/dataplane/rules"
+
+	"github.com/nlproxy/nlproxy/dataplane/wire"
 )
 
 // encodings says for each verb which message it is, with which flags, and
@@ -126,7 +128,7 @@ func batchSize(ops []rules.Op) int {
 
 func opSize(op *rules.Op) int {
 	const rest = 96 // headers and numbers of a message
-	n := rest + len(op.Place.Chain.Table.Name) + len(op.Place.Chain.Name) + align(len(op.Exprs))
+	n := rest + len(op.Place.Chain.Table.Name) + len(op.Place.Chain.Name) + wire.Align(len(op.Exprs))
 	if op.Hook != nil {
 		n += len(op.Hook.Type)
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/nlproxy/nlproxy/dataplane/model"
 	"github.com/nlproxy/nlproxy/dataplane/rules"
+
+	"github.com/nlproxy/nlproxy/dataplane/wire"
 )
 
 const (
@@ -189,7 +191,7 @@ func readChain(m message, family model.Family) rules.ListedChain {
 	var chain rules.ListedChain
 	var hook rules.Hook
 	chain.ID.Table.Family = family
-	for kind, value := range attributes(m.body()) {
+	for kind, value := range wire.Attributes(m.body()) {
 		switch kind {
 		case unix.NFTA_CHAIN_TABLE:
 			chain.ID.Table.Name = string(text(value))
@@ -210,7 +212,7 @@ func readChain(m message, family model.Family) rules.ListedChain {
 
 // readRule reads an NFT_MSG_NEWRULE.
 func readRule(m message) (listed rules.Listed) {
-	for kind, value := range attributes(m.body()) {
+	for kind, value := range wire.Attributes(m.body()) {
 		switch kind {
 		case unix.NFTA_RULE_HANDLE:
 			listed.Handle = number(value)

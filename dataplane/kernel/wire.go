@@ -5,6 +5,8 @@ import (
 	"iter"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nlproxy/nlproxy/dataplane/wire"
 )
 
 // nfHeader is the size of a message's header: struct nlmsghdr and struct
@@ -44,14 +46,14 @@ func endMessage(b []byte, start int) []byte {
 func appendAttribute(b []byte, kind uint16, value []byte) []byte {
 	b = appendAttributeHeader(b, kind, len(value))
 	b = append(b, value...)
-	return append(b, make([]byte, align(len(value))-len(value))...)
+	return append(b, make([]byte, wire.Align(len(value))-len(value))...)
 }
 
 // appendString appends value and the zero byte that the kernel wants after it.
 func appendString(b []byte, kind uint16, value string) []byte {
 	b = appendAttributeHeader(b, kind, len(value)+1)
 	b = append(b, value...)
-	return append(b, make([]byte, align(len(value)+1)-len(value))...)
+	return append(b, make([]byte, wire.Align(len(value)+1)-len(value))...)
 }
 
 func appendUint32(b []byte, kind uint16, value uint32) []byte {
@@ -74,8 +76,6 @@ func appendAttributeHeader(b []byte, kind uint16, length int) []byte {
 	return binary.NativeEndian.AppendUint16(b, kind)
 }
 
-func align(n int) int { return (n + unix.NLA_ALIGNTO - 1) &^ (unix.NLA_ALIGNTO - 1) }
-
 // message is a message of the kernel.
 type message struct {
 	kind, flags uint16
@@ -86,39 +86,16 @@ type message struct {
 // messages returns the messages of a datagram, up to the first that is cut.
 func messages(b []byte) iter.Seq[message] {
 	return func(yield func(message) bool) {
-		for len(b) >= unix.NLMSG_HDRLEN {
-			n := int(binary.NativeEndian.Uint32(b))
-			if n < unix.NLMSG_HDRLEN || n > len(b) {
-				return
-			}
+		for raw := range wire.Messages(b) {
 			m := message{
-				kind:     binary.NativeEndian.Uint16(b[4:]),
-				flags:    binary.NativeEndian.Uint16(b[6:]),
-				sequence: binary.NativeEndian.Uint32(b[8:]),
-				payload:  b[unix.NLMSG_HDRLEN:n],
+				kind:     binary.NativeEndian.Uint16(raw[4:]),
+				flags:    binary.NativeEndian.Uint16(raw[6:]),
+				sequence: binary.NativeEndian.Uint32(raw[8:]),
+				payload:  raw[unix.NLMSG_HDRLEN:],
 			}
 			if !yield(m) {
 				return
 			}
-			b = b[min(align(n), len(b)):]
-		}
-	}
-}
-
-// attributes returns the types and values of a list of attributes, up to the
-// first that is cut.
-func attributes(b []byte) iter.Seq2[uint16, []byte] {
-	return func(yield func(uint16, []byte) bool) {
-		for len(b) >= unix.NLA_HDRLEN {
-			n := int(binary.NativeEndian.Uint16(b))
-			if n < unix.NLA_HDRLEN || n > len(b) {
-				return
-			}
-			kind := binary.NativeEndian.Uint16(b[2:]) &^ (unix.NLA_F_NESTED | unix.NLA_F_NET_BYTEORDER)
-			if !yield(kind, b[unix.NLA_HDRLEN:n]) {
-				return
-			}
-			b = b[min(align(n), len(b)):]
 		}
 	}
 }
@@ -129,7 +106,7 @@ func (m message) body() []byte { return m.payload[min(4, len(m.payload)):] }
 // attribute returns the value of the first attribute of a type, nil if there
 // is none.
 func attribute(b []byte, kind uint16) []byte {
-	for k, v := range attributes(b) {
+	for k, v := range wire.Attributes(b) {
 		if k == kind {
 			return v
 		}
@@ -180,7 +157,7 @@ func (m message) verdict() verdict {
 	if m.flags&unix.NLM_F_ACK_TLVS == 0 || m.flags&unix.NLM_F_CAPPED == 0 || len(m.payload) < fixed {
 		return v
 	}
-	for kind, value := range attributes(m.payload[fixed:]) {
+	for kind, value := range wire.Attributes(m.payload[fixed:]) {
 		switch {
 		case kind == unix.NLMSGERR_ATTR_MSG:
 			v.detail = string(text(value))
