@@ -76,9 +76,7 @@ func reflectors(c clients, o Options, f *facts, r *reporter, backoff *wait.Backo
 	if o.NodeName == "" {
 		return all
 	}
-	own := &ownNode{name: model.Name{Name: o.NodeName}, facts: f, report: r}
-	f.loseNode(own.missing())
-	return append(all, newReflector(backoff, &corev1.Node{}, nodeFeed(f, r, own.set, own.replace), &selection{
+	return append(all, newReflector(backoff, &corev1.Node{}, ownNodeFeed(o.NodeName, f, r), &selection{
 		kind: kindNode, from: c.nodes, log: o.Logger,
 		fields: fields.OneTermEqualSelector(metav1.ObjectNameField, o.NodeName).String(),
 	}))
@@ -97,12 +95,19 @@ type ownNode struct {
 	report *reporter
 }
 
+// ownNodeFeed is of the node named so, which is not known until it arrives.
+func ownNodeFeed(name string, f *facts, r *reporter) *feed[*corev1.Node, seenNode] {
+	own := &ownNode{name: model.Name{Name: name}, facts: f, report: r}
+	f.loseNode(own.missing())
+	return nodeFeed(f, r, own.set, own.replace)
+}
+
 func (o *ownNode) missing() error {
 	return fmt.Errorf("%w: there is no node %s", ErrNoNode, o.name.Name)
 }
 
 // set takes the node, nil if it is gone, and no other.
-func (o *ownNode) set(n model.Name, node *model.Node) {
+func (o *ownNode) set(n model.Name, node *seenNode) {
 	switch {
 	case n != o.name:
 	case node == nil:
@@ -116,4 +121,4 @@ func (o *ownNode) set(n model.Name, node *model.Node) {
 }
 
 // replace takes all nodes that were listed.
-func (o *ownNode) replace(all map[model.Name]*model.Node) { o.set(o.name, all[o.name]) }
+func (o *ownNode) replace(all map[model.Name]*seenNode) { o.set(o.name, all[o.name]) }

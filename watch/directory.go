@@ -201,7 +201,7 @@ func (d *directory) publish() {
 type contents struct {
 	services map[model.Name]*model.Service
 	slices   map[model.Name]*slice
-	nodes    []*model.Node
+	nodes    []*seenNode
 }
 
 func (c *contents) add(m manifest) {
@@ -214,7 +214,7 @@ func (c *contents) add(m manifest) {
 		c.services[v.Name] = v
 	case *slice:
 		c.slices[v.name] = v
-	case *model.Node:
+	case *seenNode:
 		c.nodes = append(c.nodes, v)
 	}
 }
@@ -222,7 +222,7 @@ func (c *contents) add(m manifest) {
 // ownNode returns the node that this one is: the one with the configured name,
 // or else the only one, or else the one with the host's name. It returns nil if
 // there is none.
-func (d *directory) ownNode(nodes []*model.Node) (*model.Node, []Problem) {
+func (d *directory) ownNode(nodes []*seenNode) (*seenNode, []Problem) {
 	if len(nodes) == 0 {
 		return nil, nil
 	}

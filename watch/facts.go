@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/nlproxy/nlproxy/dataplane/model"
 )
@@ -23,6 +24,7 @@ type facts struct {
 	host     bool // there is no Node object for node
 	nodeErr  error
 	nodeNews chan struct{} // closed, and made anew, when the node changes
+	eligible atomic.Bool   // for new connections from outside, as far as the node's object says
 
 	dirty map[model.Name]struct{}
 	last  *model.Snapshot
@@ -35,7 +37,7 @@ func newFacts(o Options, kinds ...string) *facts {
 	for _, kind := range kinds {
 		waiting[kind] = struct{}{}
 	}
-	return &facts{
+	f := &facts{
 		needPodCIDRs: o.NeedPodCIDRs,
 		changed:      make(chan struct{}, 1),
 		ready:        make(chan struct{}),
@@ -47,6 +49,8 @@ func newFacts(o Options, kinds ...string) *facts {
 		nodeNews:     make(chan struct{}),
 		dirty:        map[model.Name]struct{}{},
 	}
+	f.eligible.Store(true)
+	return f
 }
 
 // arrived notes that a full list of kind is there.
@@ -106,7 +110,7 @@ func (f *facts) putServices(all map[model.Name]*model.Service) {
 
 // replaceAll makes all and node everything there is, at once. Without a node,
 // this one is the host named so.
-func (f *facts) replaceAll(all contents, node *model.Node, host string) {
+func (f *facts) replaceAll(all contents, node *seenNode, host string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.putServices(all.services)

@@ -8,17 +8,19 @@ import (
 )
 
 // setNode makes n what is known of this node, its local addresses aside.
-func (f *facts) setNode(n model.Node) {
+func (f *facts) setNode(n seenNode) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.putNode(n)
 }
 
-// loseNode keeps the node as it is, and err as the reason why it may be wrong.
+// loseNode keeps the node as it is, though not eligible, and err as the reason
+// why it may be wrong.
 func (f *facts) loseNode(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.nodeErr = err
+	f.eligible.Store(false)
 }
 
 // setLocal makes addrs the addresses of the node's interfaces.
@@ -33,18 +35,19 @@ func (f *facts) setLocal(addrs []netip.Addr) {
 	f.swapNode(n)
 }
 
-func (f *facts) putNode(n model.Node) {
+func (f *facts) putNode(n seenNode) {
 	n.Local = f.node.Local
 	f.host = false
-	f.nodeErr = f.incomplete(n)
-	f.swapNode(n)
+	f.nodeErr = f.incomplete(n.Node)
+	f.eligible.Store(!n.leaving)
+	f.swapNode(n.Node)
 }
 
 // putHost makes this node one without a Node object: a name, and what its
 // interfaces tell. Without an address it is complete all the same: a host
 // whose link is down serves what it can.
 func (f *facts) putHost(name string) {
-	f.putNode(model.Node{Name: name, Addresses: hostAddresses(f.node.Local)})
+	f.putNode(seenNode{Node: model.Node{Name: name, Addresses: hostAddresses(f.node.Local)}})
 	f.host = true
 	if !f.needPodCIDRs {
 		f.nodeErr = nil

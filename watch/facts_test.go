@@ -334,7 +334,7 @@ func TestALostNodeStaysAsItWas(t *testing.T) {
 	w := newWorld(t)
 	n := model.Node{Name: "n1", Addresses: addrs("192.168.7.1")}
 	w.setLocal(addrs("127.0.0.1"))
-	w.setNode(n)
+	w.setNode(seenNode{Node: n})
 	lost := errors.New("gone")
 	w.loseNode(lost)
 	if _, err := w.nodeState(); err != lost {
@@ -344,7 +344,7 @@ func TestALostNodeStaysAsItWas(t *testing.T) {
 	if got := w.snapshot(t).Node; !got.Equal(n) {
 		t.Errorf("node is %+v, want %+v", got, n)
 	}
-	w.setNode(n)
+	w.setNode(seenNode{Node: n})
 	if _, err := w.nodeState(); err != nil {
 		t.Errorf("error is %v after the node came again", err)
 	}

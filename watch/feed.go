@@ -123,8 +123,8 @@ func sliceFeed(f *facts, r *reporter) *feed[*discoveryv1.EndpointSlice, slice] {
 }
 
 // nodeFeed is of the nodes that set and replace let pass.
-func nodeFeed(f *facts, r *reporter, set func(model.Name, *model.Node), replace func(map[model.Name]*model.Node)) *feed[*corev1.Node, model.Node] {
-	return &feed[*corev1.Node, model.Node]{
+func nodeFeed(f *facts, r *reporter, set func(model.Name, *seenNode), replace func(map[model.Name]*seenNode)) *feed[*corev1.Node, seenNode] {
+	return &feed[*corev1.Node, seenNode]{
 		kind: kindNode, reduce: reduceNode, report: r, facts: f,
 		set: set, replace: replace,
 	}

@@ -70,7 +70,7 @@ func FromObjects(o Options, objects ...runtime.Object) (model.Snapshot, []Proble
 	o = silent(o)
 	f, r := newFacts(o), newReporter(o)
 	services, slices := serviceFeed(f, r), sliceFeed(f, r)
-	nodes := nodeFeed(f, r, func(n model.Name, node *model.Node) {
+	nodes := nodeFeed(f, r, func(n model.Name, node *seenNode) {
 		if o.NodeName == "" || n.Name == o.NodeName {
 			f.setNode(*node)
 		}

@@ -22,7 +22,7 @@ type manifest struct {
 	// object is the zero value if not even the name could be read.
 	object object
 	line   int
-	// value is a *model.Service, *slice or *model.Node, or nil for an object
+	// value is a *model.Service, *slice or *seenNode, or nil for an object
 	// of no matter.
 	value any
 	// refused says that an API server would not have taken the object.

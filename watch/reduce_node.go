@@ -3,22 +3,43 @@ package watch
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nlproxy/nlproxy/dataplane/model"
 )
 
+// seenNode is what matters of a Node: the facts that rules depend on, and those
+// that only load balancers are told of.
+type seenNode struct {
+	model.Node
+	leaving bool // it is being deleted, or about to be
+}
+
+// taintToBeDeleted is what the cluster autoscaler marks a node with that it is
+// about to take away. Kube-proxy looks for the key alone
+// (pkg/proxy/healthcheck/proxy_health.go, Kubernetes 1.37).
+const taintToBeDeleted = "ToBeDeletedByClusterAutoscaler"
+
 // reduceNode returns what matters of a Node; its interfaces' addresses are not
 // in the object.
-func reduceNode(node *corev1.Node) (*model.Node, []Problem) {
+func reduceNode(node *corev1.Node) (*seenNode, []Problem) {
 	f := &findings{object: object{kindNode, model.Name{Name: node.Name}}}
-	return &model.Node{
-		Name:      node.Name,
-		Zone:      node.Labels[corev1.LabelTopologyZone],
-		Addresses: nodeAddresses(node.Status.Addresses, f),
-		PodCIDRs:  podCIDRs(node.Spec.PodCIDRs, f),
+	return &seenNode{
+		Node: model.Node{
+			Name:      node.Name,
+			Zone:      node.Labels[corev1.LabelTopologyZone],
+			Addresses: nodeAddresses(node.Status.Addresses, f),
+			PodCIDRs:  podCIDRs(node.Spec.PodCIDRs, f),
+		},
+		leaving: leaving(node),
 	}, f.list
+}
+
+func leaving(node *corev1.Node) bool {
+	return !node.DeletionTimestamp.IsZero() ||
+		slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taintToBeDeleted })
 }
 
 // nodeAddresses returns the first address and the first one of the other

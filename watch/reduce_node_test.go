@@ -51,7 +51,7 @@ func TestReduceNode(t *testing.T) {
 				Status:     corev1.NodeStatus{Addresses: test.addresses},
 			})
 			test.want.Name, test.want.Zone = "n1", "a"
-			if diff := cmp.Diff(&test.want, got, compareFacts); diff != "" {
+			if diff := cmp.Diff(test.want, got.Node, compareFacts); diff != "" {
 				t.Errorf("node (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(test.problems, texts(problems)); diff != "" {

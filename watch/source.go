@@ -73,5 +73,12 @@ func (s *Source) NodeErr() error {
 	return err
 }
 
+// Eligible reports whether load balancers may send new connections to this
+// node, as far as its Node object says: it is known, is not being deleted, and
+// has not the taint by which the cluster autoscaler announces that. It changes
+// as the object does. A directory without a Node leaves nothing to say against
+// it. It costs nothing, whatever else the source is doing.
+func (s *Source) Eligible() bool { return s.facts.eligible.Load() }
+
 // Problems returns all that is wrong with the objects there are, sorted.
 func (s *Source) Problems() []Problem { return s.report.all() }
