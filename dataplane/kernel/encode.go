@@ -26,6 +26,7 @@ var encodings = [...]struct {
 	rules.Delete:       {unix.NFT_MSG_DELRULE, 0, unix.NFTA_RULE_HANDLE},
 	rules.Flush:        {unix.NFT_MSG_DELRULE, 0, 0},
 	rules.DeleteChain:  {unix.NFT_MSG_DELCHAIN, 0, 0},
+	rules.DeleteTable:  {unix.NFT_MSG_DELTABLE, 0, 0},
 }
 
 // maxExprs is how many bytes of expressions fit into the attribute that nests

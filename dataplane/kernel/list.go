@@ -38,6 +38,37 @@ func (c *Conn) List(tables []rules.Table) ([]rules.ListedChain, error) {
 	return chains, nil
 }
 
+// Tables returns the tables of both families, as they were at one moment.
+// ErrInterrupted as in List.
+func (c *Conn) Tables() ([]rules.Table, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []rules.Table
+	err := c.atOneMoment(func() (err error) {
+		all, err = c.tables()
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list tables: %w", err)
+	}
+	return all, nil
+}
+
+func (c *Conn) tables() ([]rules.Table, error) {
+	var all []rules.Table
+	for _, family := range model.Families {
+		h := header{kind: nfTables(unix.NFT_MSG_GETTABLE), flags: unix.NLM_F_DUMP, family: uint8(family)}
+		err := c.query(h, nil, func(m message) {
+			name := string(text(attribute(m.body(), unix.NFTA_TABLE_NAME)))
+			all = append(all, rules.Table{Family: family, Name: name})
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
 // ListChain returns one chain with its rules in order, as they were at one
 // moment. If the chain or its table does not exist, errors.Is(err,
 // fs.ErrNotExist). ErrInterrupted as in List.

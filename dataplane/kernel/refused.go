@@ -124,7 +124,7 @@ func explain(op *rules.Op, errno unix.Errno, b blame) string {
 		return fmt.Sprintf("chain %s, to which it jumps, is a base chain", jump(b.expr))
 	case b.expr != nil:
 		return fmt.Sprintf("expression %d (%s) is not accepted", b.index+1, describe(b.expr))
-	case errno == unix.ENOENT && b.attribute == unix.NFTA_RULE_TABLE:
+	case errno == unix.ENOENT && (op.Verb == rules.DeleteTable || b.attribute == unix.NFTA_RULE_TABLE):
 		return "the table does not exist"
 	case errno == unix.ENOENT && (op.Verb == rules.DeleteChain || b.attribute == unix.NFTA_RULE_CHAIN && op.Verb >= rules.Prepend):
 		return "the chain does not exist"

@@ -26,10 +26,12 @@ const (
 	Flush
 	// DeleteChain removes a chain without rules that nothing refers to.
 	DeleteChain
+	// DeleteTable removes a table and all that is in it.
+	DeleteTable
 )
 
 var verbs = [...]string{"add table", "add chain", "prepend", "append", "insert before",
-	"insert after", "replace", "delete", "flush", "delete chain"}
+	"insert after", "replace", "delete", "flush", "delete chain", "delete table"}
 
 // String returns the verb in words.
 func (v Verb) String() string {

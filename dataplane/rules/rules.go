@@ -29,8 +29,14 @@ type ChainID struct {
 	Name  string
 }
 
-// String returns for instance "ip nat KUBE-SERVICES".
-func (c ChainID) String() string { return c.Table.String() + " " + c.Name }
+// String returns for instance "ip nat KUBE-SERVICES", or the table alone where
+// no chain is named.
+func (c ChainID) String() string {
+	if c.Name == "" {
+		return c.Table.String()
+	}
+	return c.Table.String() + " " + c.Name
+}
 
 func (c ChainID) compare(o ChainID) int {
 	return cmp.Or(
