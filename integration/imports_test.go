@@ -24,7 +24,8 @@ var imports = map[string][]string{
 		"k8s.io/kube-proxy/config/v1alpha1",
 		"k8s.io/utils/net",
 	},
-	"cmd/internal/health":  {"dataplane/model", "dataplane/plan"},
+	"cmd/internal/health":  {"cmd/internal/serve", "dataplane/model", "dataplane/plan", "go.uber.org/zap", "golang.org/x/sys/unix"},
+	"cmd/internal/serve":   {"go.uber.org/zap"},
 	"cmd/internal/metrics": {"conntrack", "dataplane", "github.com/prometheus/client_golang/", "go.uber.org/zap"},
 
 	"watch": {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"runtime/debug"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/nlproxy/nlproxy/cmd/internal/config"
 	"github.com/nlproxy/nlproxy/cmd/internal/metrics"
+	"github.com/nlproxy/nlproxy/cmd/internal/serve"
 	"github.com/nlproxy/nlproxy/conntrack"
 	"github.com/nlproxy/nlproxy/dataplane"
 	"github.com/nlproxy/nlproxy/dataplane/iptables"
@@ -109,7 +111,9 @@ func run(ctx context.Context, c config.Config, observe func(dataplane.Report), l
 
 // besides returns what runs beside the rule sync, each until its context is done.
 func besides(c config.Config, cleaner *conntrack.Cleaner, m *metrics.Metrics, log *zap.Logger) ([]func(context.Context), error) {
-	server, err := metrics.NewServer(metrics.ServerOptions{Address: c.MetricsBindAddress, Handler: m.Handler(), Logger: log})
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", m.Handler())
+	server, err := serve.New(serve.Options{Name: "metrics", Address: c.MetricsBindAddress, Handler: mux, Logger: log})
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +123,7 @@ func besides(c config.Config, cleaner *conntrack.Cleaner, m *metrics.Metrics, lo
 	}
 	return []func(context.Context){
 		cleaner.Run,
-		server.Run,
+		func(ctx context.Context) { server.Run(ctx) },
 		func(ctx context.Context) { watchFull(ctx, events, log) },
 	}, nil
 }
