@@ -40,7 +40,11 @@ func check(o *v1alpha1.KubeProxyConfiguration, ps *problems) Config {
 		HealthzBindAddress:      serverAddress("healthzBindAddress", o.HealthzBindAddress, ps),
 		MetricsBindAddress:      serverAddress("metricsBindAddress", o.MetricsBindAddress, ps),
 		OOMScoreAdj:             int(*o.OOMScoreAdj),
-		Logging:                 Logging{Format: o.Logging.Format, Verbosity: int(o.Logging.Verbosity)},
+		Logging:                 Logging{Format: o.Logging.Format, Verbosity: int(o.Logging.Verbosity), FlushFrequency: o.Logging.FlushFrequency.Duration.Duration},
+		BindAddressHardFail:     o.BindAddressHardFail,
+		EnableProfiling:         o.EnableProfiling,
+		ShowHiddenMetrics:       o.ShowHiddenMetricsForVersion != "",
+		published:               publish(o),
 	}
 }
 

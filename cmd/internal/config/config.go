@@ -3,11 +3,26 @@ package config
 import (
 	"net/netip"
 	"time"
+
+	"k8s.io/kube-proxy/config/v1alpha1"
 )
 
 // Config is everything that a user can set, checked, with defaults filled in.
 // Fields have the names of KubeProxyConfiguration unless said otherwise.
 type Config struct {
+	// File is the path of the KubeProxyConfiguration that was read, empty for
+	// none. A flag only.
+	File string
+	// WriteConfigTo is where to write this configuration, instead of running;
+	// empty to run. A flag only.
+	WriteConfigTo string
+	// InitOnly asks for what needs more rights than CAP_NET_ADMIN, and nothing
+	// else. A flag only.
+	InitOnly bool
+	// Cleanup asks for all that is ours to be removed, and nothing else. A
+	// flag only.
+	Cleanup bool
+
 	// Manifests is a directory to read objects from instead of an API server;
 	// empty for the API server. A flag only.
 	Manifests string
@@ -44,8 +59,10 @@ type Config struct {
 	MinSyncPeriod time.Duration
 	// SyncPeriod is the most time between two; more than 0.
 	SyncPeriod time.Duration
-	// ConfigSyncPeriod is how often all objects are delivered anew by the
-	// client; more than 0.
+	// ConfigSyncPeriod is how often kube-proxy's client hands it all objects
+	// anew; more than 0. Here nothing is handed out twice: a change is never
+	// lost between the client and the rules, and SyncPeriod compares these
+	// with the kernel.
 	ConfigSyncPeriod time.Duration
 
 	Conntrack Conntrack
@@ -53,12 +70,23 @@ type Config struct {
 	// flows to endpoints that are gone are deleted. A flag only.
 	FlowProtocols []string
 
+	// HealthzBindAddress and MetricsBindAddress are where the two servers
+	// listen; one that is not valid stands for no server.
 	HealthzBindAddress netip.AddrPort
 	MetricsBindAddress netip.AddrPort
+	// BindAddressHardFail ends the process if a server cannot listen.
+	BindAddressHardFail bool
+	// EnableProfiling serves /debug/pprof beside the metrics.
+	EnableProfiling bool
+	// ShowHiddenMetrics serves metrics that are hidden in this version too:
+	// showHiddenMetricsForVersion names the one before.
+	ShowHiddenMetrics bool
 	// OOMScoreAdj is what to write to /proc/self/oom_score_adj, -1000 to 1000.
 	OOMScoreAdj int
 
 	Logging Logging
+
+	published v1alpha1.KubeProxyConfiguration
 }
 
 // Mode is a shape of the ruleset.
@@ -135,10 +163,30 @@ type Conntrack struct {
 	UDPStreamTimeout      time.Duration
 }
 
-// Logging is how much is logged and in which form.
+// Logging is how much is logged, in which form and to where.
 type Logging struct {
 	// Format is "text" or "json".
 	Format string
 	// Verbosity is klog's level, 0 or more.
 	Verbosity int
+	// VModule are other levels for some source files, the first that matches
+	// one counting. Empty unless Format is "text".
+	VModule []VModule
+	// FlushFrequency is the most time that an entry may stay in a buffer; more
+	// than 0.
+	FlushFrequency time.Duration
+	// SplitStream sends errors to standard error and all else to standard
+	// output, of which InfoBufferSize bytes are gathered first, 0 or more.
+	// Otherwise all goes to standard error.
+	SplitStream    bool
+	InfoBufferSize int64
+}
+
+// VModule is the verbosity of the source files that match a pattern, where it
+// is higher than the general one.
+type VModule struct {
+	// FilePattern is one of path.Match for the name of a file, without its
+	// folder and without ".go". It is not empty.
+	FilePattern string
+	Verbosity   int
 }

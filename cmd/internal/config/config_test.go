@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/spf13/pflag"
 )
 
@@ -60,7 +61,7 @@ func defaults() Config {
 		HealthzBindAddress: netip.MustParseAddrPort("0.0.0.0:10256"),
 		MetricsBindAddress: netip.MustParseAddrPort("127.0.0.1:10249"),
 		OOMScoreAdj:        -999,
-		Logging:            Logging{Format: "text"},
+		Logging:            Logging{Format: "text", FlushFrequency: 5 * time.Second},
 	}
 }
 
@@ -71,7 +72,8 @@ func with(change func(*Config)) Config {
 }
 
 func diff(want, got Config) string {
-	return cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b }),
+	want.File = got.File
+	return cmp.Diff(want, got, cmpopts.IgnoreUnexported(Config{}), cmp.Comparer(func(a, b netip.Addr) bool { return a == b }),
 		cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b }),
 		cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }))
 }
@@ -187,7 +189,7 @@ func TestValuesOfFile(t *testing.T) {
 			c.ClientConnection.AcceptContentTypes = "application/json"
 		})},
 		{"logging: {format: json, verbosity: 4, flushFrequency: 1000000000}\noomScoreAdj: 0", with(func(c *Config) {
-			c.Logging = Logging{Format: "json", Verbosity: 4}
+			c.Logging = Logging{Format: "json", Verbosity: 4, FlushFrequency: time.Second}
 			c.OOMScoreAdj = 0
 		})},
 		{"featureGates: {AllowServiceExternalIPs: false}", with(func(c *Config) { c.AllowServiceExternalIPs = false })},

@@ -27,6 +27,7 @@ func setDefaults(o *v1alpha1.KubeProxyConfiguration) {
 	fill(&o.IPTables.MinSyncPeriod.Duration, time.Second)
 	fill(&o.IPTables.LocalhostNodePorts, new(true))
 	fill(&o.IPTables.MasqueradeBit, new(int32(14)))
+	fill(&o.NFTables.MasqueradeBit, new(int32(14)))
 	fill(&o.ConfigSyncPeriod.Duration, 15*time.Minute)
 	fill(&o.OOMScoreAdj, new(int32(-999)))
 

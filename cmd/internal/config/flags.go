@@ -140,6 +140,7 @@ func (f *Flags) Config(read func(name string) ([]byte, error)) (c Config, notes 
 	} else {
 		c, notes, err = f.fromFile(read)
 	}
+	c.File = f.into.config
 	c.Master, c.Manifests, c.FlowProtocols = f.into.master, f.into.manifests, f.into.flowProtocols
 	return c, notes, errors.Join(err, checkFlowProtocols(c.FlowProtocols))
 }

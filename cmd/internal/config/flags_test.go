@@ -56,7 +56,7 @@ func TestFlags(t *testing.T) {
 			c.MetricsBindAddress = netip.MustParseAddrPort("0.0.0.0:9")
 		})},
 		{[]string{"-v=4", "--logging-format=json", "--oom_score_adj=5"}, with(func(c *Config) {
-			c.Logging, c.OOMScoreAdj = Logging{Format: "json", Verbosity: 4}, 5
+			c.Logging, c.OOMScoreAdj = Logging{Format: "json", Verbosity: 4, FlushFrequency: 5 * time.Second}, 5
 		})},
 		{[]string{"--feature-gates=AllowServiceExternalIPs=false"}, with(func(c *Config) { c.AllowServiceExternalIPs = false })},
 	} {
@@ -135,11 +135,8 @@ func TestNotesNameWhatHasNoEffect(t *testing.T) {
 		"featureGates.Fast: no such feature gate",
 		"featureGates.NFTablesNetlink: has no effect",
 		"featureGates.PreferSameTrafficDistribution: has no effect: it is always on",
-		"bindAddressHardFail: has no effect",
-		"enableProfiling: has no effect",
 		"logging.options: has no effect",
 		"logging.vmodule: has no effect",
-		"showHiddenMetricsForVersion: has no effect",
 	}
 	if d := cmp.Diff(want, notes); d != "" {
 		t.Errorf("(-want +got):\n%s", d)

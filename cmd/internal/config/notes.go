@@ -55,11 +55,8 @@ func notes(o *v1alpha1.KubeProxyConfiguration) []string {
 		field string
 		set   bool
 	}{
-		{"bindAddressHardFail", o.BindAddressHardFail},
-		{"enableProfiling", o.EnableProfiling},
 		{"logging.options", o.Logging.Options.Text.SplitStream || o.Logging.Options.JSON.SplitStream},
 		{"logging.vmodule", len(o.Logging.VModule) > 0},
-		{"showHiddenMetricsForVersion", o.ShowHiddenMetricsForVersion != ""},
 	} {
 		if unused.set {
 			ns = append(ns, unused.field+": has no effect")

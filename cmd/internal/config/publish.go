@@ -1,0 +1,28 @@
+package config
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kube-proxy/config/v1alpha1"
+	"sigs.k8s.io/yaml"
+)
+
+// Published is the configuration as a KubeProxyConfiguration, for /configz: what
+// this Config was made of, defaults filled in. Own flags have no place in it.
+func (c Config) Published() v1alpha1.KubeProxyConfiguration { return *c.published.DeepCopy() }
+
+// YAML is Published as a file, for WriteConfigTo: reading it gives the same
+// Config but for what only flags say.
+func (c Config) YAML() ([]byte, error) { return yaml.Marshal(c.Published()) }
+
+// publish brings o, defaults filled in, into the form in which kube-proxy 1.37
+// writes it. It keeps the fields that are common to its modes in the place of
+// the mode in use alone (conversion.go in pkg/proxy/apis/config/v1alpha1).
+func publish(o *v1alpha1.KubeProxyConfiguration) v1alpha1.KubeProxyConfiguration {
+	p := *o.DeepCopy()
+	p.APIVersion, p.Kind = v1alpha1.SchemeGroupVersion.String(), "KubeProxyConfiguration"
+	p.PortRange = ""
+	p.IPVS.SyncPeriod, p.IPVS.MinSyncPeriod = metav1.Duration{}, metav1.Duration{}
+	p.NFTables.SyncPeriod, p.NFTables.MinSyncPeriod = metav1.Duration{}, metav1.Duration{}
+	p.NFTables.MasqueradeAll = false
+	return p
+}
