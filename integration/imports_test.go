@@ -24,6 +24,12 @@ var imports = map[string][]string{
 		"k8s.io/kube-proxy/config/v1alpha1",
 		"k8s.io/utils/net",
 	},
+	"cmd/internal/events": {
+		"conntrack", "dataplane/model",
+		"go.uber.org/zap",
+		"k8s.io/api/core/v1", "k8s.io/api/events/v1", "k8s.io/apimachinery/", "k8s.io/client-go/rest",
+		"k8s.io/client-go/tools/record/util", "k8s.io/client-go/util/flowcontrol",
+	},
 	"cmd/internal/health":  {"cmd/internal/serve", "dataplane/model", "dataplane/plan", "go.uber.org/zap", "golang.org/x/sys/unix"},
 	"cmd/internal/serve":   {"go.uber.org/zap"},
 	"cmd/internal/metrics": {"conntrack", "dataplane", "github.com/prometheus/client_golang/", "go.uber.org/zap"},
