@@ -117,14 +117,15 @@ func besides(c config.Config, cleaner *conntrack.Cleaner, m *metrics.Metrics, lo
 	if err != nil {
 		return nil, err
 	}
-	events, err := newEvents(c)
+	recorder, err := newEvents(c, log)
 	if err != nil {
 		return nil, err
 	}
 	return []func(context.Context){
 		cleaner.Run,
 		func(ctx context.Context) { server.Run(ctx) },
-		func(ctx context.Context) { watchFull(ctx, events, log) },
+		recorder.Run,
+		func(ctx context.Context) { watchFull(ctx, recorder, log) },
 	}, nil
 }
 
