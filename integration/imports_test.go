@@ -33,6 +33,7 @@ var imports = map[string][]string{
 	"cmd/internal/health":  {"cmd/internal/serve", "dataplane/model", "dataplane/plan", "go.uber.org/zap", "golang.org/x/sys/unix"},
 	"cmd/internal/serve":   {"go.uber.org/zap"},
 	"cmd/internal/metrics": {"conntrack", "dataplane", "github.com/prometheus/client_golang/", "go.uber.org/zap"},
+	"cmd/internal/ready":   {"github.com/coreos/go-systemd/v22/daemon"},
 
 	"watch": {
 		"dataplane/model", "watch/pace",
