@@ -93,6 +93,9 @@ const (
 type Service struct {
 	Name  model.Name
 	Ports []Port
+	// ReadyHere is how many addresses of ready endpoints are on this node, if
+	// there is a HealthCheck to tell it.
+	ReadyHere int
 }
 
 // Port is the decision for one service port.

@@ -23,7 +23,11 @@ func (d decider) service(svc *model.Service) Service {
 	for i := range ports {
 		d.decide(&ports[i], svc, svc.Ports[i])
 	}
-	return Service{Name: svc.Name, Ports: ports}
+	planned := Service{Name: svc.Name, Ports: ports}
+	if planned.HealthCheck() != 0 {
+		planned.ReadyHere = d.readyHere(svc)
+	}
+	return planned
 }
 
 // claimed returns the ports of svc as far as claims need them: their names and
