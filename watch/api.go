@@ -47,7 +47,7 @@ func newAPI(c clients, o Options, backoff *wait.Backoff) *Source {
 	if o.NodeName != "" {
 		kinds = append(kinds, kindNode)
 	}
-	s := &Source{facts: newFacts(o, kinds...), report: newReporter(o), timeout: o.NodeTimeout}
+	s := &Source{facts: newFacts(o, kinds...), report: newReporter(o), options: o}
 	reflectors := reflectors(c, o, s.facts, s.report, backoff)
 	s.run = func(ctx context.Context) error {
 		// A reflector speaks to klog alone; what matters is logged by
@@ -76,7 +76,7 @@ func reflectors(c clients, o Options, f *facts, r *reporter, backoff *wait.Backo
 	if o.NodeName == "" {
 		return all
 	}
-	return append(all, newReflector(backoff, &corev1.Node{}, ownNodeFeed(o.NodeName, f, r), &selection{
+	return append(all, newReflector(backoff, &corev1.Node{}, ownNodeFeed(o, f, r), &selection{
 		kind: kindNode, from: c.nodes, log: o.Logger,
 		fields: fields.OneTermEqualSelector(metav1.ObjectNameField, o.NodeName).String(),
 	}))
@@ -91,19 +91,20 @@ func newReflector(backoff *wait.Backoff, kind runtime.Object, to cache.Reflector
 // ownNode passes on what is known of one node.
 type ownNode struct {
 	name   model.Name
+	origin string
 	facts  *facts
 	report *reporter
 }
 
-// ownNodeFeed is of the node named so, which is not known until it arrives.
-func ownNodeFeed(name string, f *facts, r *reporter) *feed[*corev1.Node, seenNode] {
-	own := &ownNode{name: model.Name{Name: name}, facts: f, report: r}
+// ownNodeFeed is of the node that o names, which is not known until it arrives.
+func ownNodeFeed(o Options, f *facts, r *reporter) *feed[*corev1.Node, seenNode] {
+	own := &ownNode{name: model.Name{Name: o.NodeName}, origin: o.NodeNameOrigin, facts: f, report: r}
 	f.loseNode(own.missing())
 	return nodeFeed(f, r, own.set, own.replace)
 }
 
 func (o *ownNode) missing() error {
-	return fmt.Errorf("%w: there is no node %s", ErrNoNode, o.name.Name)
+	return nodeError{name: o.name.Name, origin: o.origin, lacks: lacksNode}
 }
 
 // set takes the node, nil if it is gone, and no other.
@@ -112,7 +113,7 @@ func (o *ownNode) set(n model.Name, node *seenNode) {
 	case n != o.name:
 	case node == nil:
 		f := findings{object: object{kindNode, n}}
-		f.add("", "does not exist; what was known of it stays")
+		f.add("", "does not exist; what was known of it, if anything, stays in force")
 		o.report.set(f.object, f.list)
 		o.facts.loseNode(o.missing())
 	default:

@@ -296,29 +296,6 @@ func TestAPIKeepsANodeThatIsDeleted(t *testing.T) {
 	}
 }
 
-func TestReadyWaitsForAnAddressAndAPodCIDR(t *testing.T) {
-	server := newAPIServer(t)
-	server.put("nodes", node("n1"))
-	r := follow(t, server, Options{NodeName: "n1", NeedPodCIDRs: true})
-	ready := make(chan error)
-	go func() { ready <- r.Ready(r.ctx) }()
-	await := func(what string) {
-		t.Helper()
-		r.until(what, func(model.Snapshot) bool {
-			return r.NodeErr() != nil && strings.HasSuffix(r.NodeErr().Error(), what)
-		})
-	}
-	await("has no address")
-	server.put("nodes", node("n1", "192.168.7.1"))
-	await("has no pod CIDR")
-	complete := node("n1", "192.168.7.1")
-	complete.Spec.PodCIDRs = []string{"10.244.1.0/24"}
-	server.put("nodes", complete)
-	if err := <-ready; err != nil {
-		t.Error(err)
-	}
-}
-
 func TestReadyEndsWithItsContext(t *testing.T) {
 	s, err := API(&rest.Config{Host: "http://127.0.0.1:1"}, Options{})
 	must(t, err)
@@ -333,6 +310,7 @@ func TestOptionsNameTheBadField(t *testing.T) {
 	for field, o := range map[string]Options{
 		"NodeName":    {NodeName: "Node 1"},
 		"NodeTimeout": {NodeTimeout: -1},
+		"PodCIDR":     {PodCIDRTimeout: -1},
 		"Rescan":      {Rescan: -1},
 	} {
 		_, err := API(&rest.Config{}, o)

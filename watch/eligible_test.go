@@ -36,7 +36,7 @@ func TestANodeIsEligibleUnlessItGoes(t *testing.T) {
 	for want, cases := range map[bool]map[string]func(*corev1.Node){true: harmless, false: dying} {
 		for name, change := range cases {
 			t.Run(name, func(t *testing.T) {
-				s, f := nodeSource()
+				s, f := nodeSource(Options{})
 				n := node("n1", "192.168.7.1")
 				change(n)
 				must(t, f.Add(n))
@@ -49,14 +49,15 @@ func TestANodeIsEligibleUnlessItGoes(t *testing.T) {
 }
 
 // nodeSource returns a source whose node is n1, and what that is fed to.
-func nodeSource() (*Source, *feed[*corev1.Node, seenNode]) {
-	o := Options{NodeName: "n1"}.withDefaults()
-	s := &Source{facts: newFacts(o, kindNode), report: newReporter(o)}
-	return s, ownNodeFeed(o.NodeName, s.facts, s.report)
+func nodeSource(o Options) (*Source, *feed[*corev1.Node, seenNode]) {
+	o.NodeName = "n1"
+	o = o.withDefaults()
+	s := &Source{facts: newFacts(o, kindNode), report: newReporter(o), options: o}
+	return s, ownNodeFeed(o, s.facts, s.report)
 }
 
 func TestEligibilityFollowsTheNode(t *testing.T) {
-	s, f := nodeSource()
+	s, f := nodeSource(Options{})
 	expect := func(when string, want bool) {
 		t.Helper()
 		if got := s.Eligible(); got != want {

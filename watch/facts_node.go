@@ -1,8 +1,9 @@
 package watch
 
 import (
-	"fmt"
 	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nlproxy/nlproxy/dataplane/model"
 )
@@ -35,11 +36,15 @@ func (f *facts) setLocal(addrs []netip.Addr) {
 	f.swapNode(n)
 }
 
+// putNode makes n what is known of this node. What it lacks for now, as a Node
+// does that was made anew, stays as it was: without its addresses node ports
+// would be served on too many, and without its pod CIDR pods taken for others.
 func (f *facts) putNode(n seenNode) {
 	n.Local = f.node.Local
-	f.host = false
 	f.nodeErr = f.incomplete(n.Node)
 	f.eligible.Store(!n.leaving)
+	n.Node = f.completed(n.Node)
+	f.host = false
 	f.swapNode(n.Node)
 }
 
@@ -47,11 +52,13 @@ func (f *facts) putNode(n seenNode) {
 // interfaces tell. Without an address it is complete all the same: a host
 // whose link is down serves what it can.
 func (f *facts) putHost(name string) {
-	f.putNode(seenNode{Node: model.Node{Name: name, Addresses: hostAddresses(f.node.Local)}})
-	f.host = true
-	if !f.needPodCIDRs {
-		f.nodeErr = nil
+	f.nodeErr = nil
+	if f.needPodCIDRs {
+		f.nodeErr = nodeError{name: name, lacks: lacksPodCIDR}
 	}
+	f.eligible.Store(true)
+	f.host = true
+	f.swapNode(model.Node{Name: name, Addresses: hostAddresses(f.node.Local), Local: f.node.Local})
 }
 
 func (f *facts) swapNode(n model.Node) {
@@ -79,14 +86,43 @@ func hostAddresses(local []netip.Addr) []netip.Addr {
 	return addrs
 }
 
-func (f *facts) incomplete(n model.Node) error {
-	switch {
-	case len(n.Addresses) == 0:
-		return fmt.Errorf("%w: node %s has no address", ErrNoNode, n.Name)
-	case f.needPodCIDRs && len(n.PodCIDRs) == 0:
-		return fmt.Errorf("%w: node %s has no pod CIDR", ErrNoNode, n.Name)
+// reduceNode is reduceNode that misses the pod CIDRs, too, if they are needed.
+func (f *facts) reduceNode(node *corev1.Node) (*seenNode, []Problem) {
+	n, problems := reduceNode(node)
+	if f.needPodCIDRs && len(n.PodCIDRs) == 0 {
+		missing := findings{object: object{kindNode, model.Name{Name: n.Name}}}
+		missing.add("spec.podCIDRs", "has no range; those known before, if any, stay in force")
+		problems = append(problems, missing.list...)
 	}
-	return nil
+	return n, problems
+}
+
+// completed returns n with what it lacks as it was before.
+func (f *facts) completed(n model.Node) model.Node {
+	if f.host || n.Name != f.node.Name {
+		return n
+	}
+	if len(n.Addresses) == 0 {
+		n.Addresses = f.node.Addresses
+	}
+	if f.needPodCIDRs && len(n.PodCIDRs) == 0 {
+		n.PodCIDRs = f.node.PodCIDRs
+	}
+	return n
+}
+
+func (f *facts) incomplete(n model.Node) error {
+	var l lack
+	if len(n.Addresses) == 0 {
+		l |= lacksAddress
+	}
+	if f.needPodCIDRs && len(n.PodCIDRs) == 0 {
+		l |= lacksPodCIDR
+	}
+	if l == 0 {
+		return nil
+	}
+	return nodeError{name: n.Name, lacks: l}
 }
 
 // nodeState returns why this node is not known, if it is not, and a channel that

@@ -125,7 +125,7 @@ func sliceFeed(f *facts, r *reporter) *feed[*discoveryv1.EndpointSlice, slice] {
 // nodeFeed is of the nodes that set and replace let pass.
 func nodeFeed(f *facts, r *reporter, set func(model.Name, *seenNode), replace func(map[model.Name]*seenNode)) *feed[*corev1.Node, seenNode] {
 	return &feed[*corev1.Node, seenNode]{
-		kind: kindNode, reduce: reduceNode, report: r, facts: f,
+		kind: kindNode, reduce: f.reduceNode, report: r, facts: f,
 		set: set, replace: replace,
 	}
 }

@@ -37,7 +37,7 @@ func Directory(dir string, o Options) (*Source, error) {
 	if _, err := manifestNames(dir); err != nil {
 		return nil, fmt.Errorf("watch: %w", err)
 	}
-	s := &Source{facts: newFacts(o, kindDirectory), report: newReporter(o), timeout: o.NodeTimeout}
+	s := &Source{facts: newFacts(o, kindDirectory), report: newReporter(o), options: o}
 	d, err := newDirectory(dir, o, s.facts, s.report)
 	if err != nil {
 		return nil, fmt.Errorf("watch: %w", err)

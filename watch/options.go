@@ -11,8 +11,9 @@ import (
 
 // The times that Options leaves open.
 const (
-	defaultNodeTimeout = 30 * time.Second
-	defaultRescan      = time.Minute
+	defaultNodeTimeout    = 30 * time.Second
+	defaultPodCIDRTimeout = 5 * time.Minute
+	defaultRescan         = time.Minute
 )
 
 // Options is what every source takes. The zero value is usable.
@@ -22,9 +23,15 @@ type Options struct {
 	// the only Node there, or else the one with this host's name.
 	NodeName string
 
-	// NodeTimeout is for how long Ready waits for that Node to be complete; 0
-	// means 30 seconds, as in kube-proxy.
-	NodeTimeout time.Duration
+	// NodeNameOrigin is where NodeName is from, and what to do if it is wrong.
+	// The error that there is no such Node has it in parentheses.
+	NodeNameOrigin string
+
+	// NodeTimeout is for how long Ready waits for that Node to exist and have
+	// an address, and PodCIDRTimeout for how much longer it waits for a pod
+	// CIDR. 0 means 30 seconds and five minutes, as in kube-proxy
+	// (pkg/proxy/node.go, Kubernetes 1.37).
+	NodeTimeout, PodCIDRTimeout time.Duration
 
 	// NeedPodCIDRs says that a Node is complete only with a pod CIDR. It is
 	// always complete only with an address.
@@ -53,6 +60,9 @@ func (o Options) Validate() error {
 	if o.NodeTimeout < 0 {
 		return fmt.Errorf("watch: NodeTimeout %v is negative", o.NodeTimeout)
 	}
+	if o.PodCIDRTimeout < 0 {
+		return fmt.Errorf("watch: PodCIDRTimeout %v is negative", o.PodCIDRTimeout)
+	}
 	if o.Rescan < 0 {
 		return fmt.Errorf("watch: Rescan %v is negative", o.Rescan)
 	}
@@ -62,6 +72,9 @@ func (o Options) Validate() error {
 func (o Options) withDefaults() Options {
 	if o.NodeTimeout == 0 {
 		o.NodeTimeout = defaultNodeTimeout
+	}
+	if o.PodCIDRTimeout == 0 {
+		o.PodCIDRTimeout = defaultPodCIDRTimeout
 	}
 	if o.Rescan == 0 {
 		o.Rescan = defaultRescan

@@ -26,11 +26,15 @@ const taintToBeDeleted = "ToBeDeletedByClusterAutoscaler"
 // in the object.
 func reduceNode(node *corev1.Node) (*seenNode, []Problem) {
 	f := &findings{object: object{kindNode, model.Name{Name: node.Name}}}
+	addrs := nodeAddresses(node.Status.Addresses, f)
+	if len(addrs) == 0 {
+		f.add("status.addresses", "has no IP address; those known before, if any, stay in force")
+	}
 	return &seenNode{
 		Node: model.Node{
 			Name:      node.Name,
 			Zone:      node.Labels[corev1.LabelTopologyZone],
-			Addresses: nodeAddresses(node.Status.Addresses, f),
+			Addresses: addrs,
 			PodCIDRs:  podCIDRs(node.Spec.PodCIDRs, f),
 		},
 		leaving: leaving(node),

@@ -39,9 +39,14 @@ func TestReduceNode(t *testing.T) {
 			problems:  []string{`node n1: status.addresses[0].address: "n1" is not an IP address`},
 		},
 		"one pod CIDR of each family": {
-			cidrs:    []string{"10.244.1.0/24", "fd00:244:1::/64", "10.244.2.0/24", "x"},
-			want:     model.Node{PodCIDRs: prefixes("10.244.1.0/24", "fd00:244:1::/64")},
-			problems: []string{"node n1: spec.podCIDRs[2]: 10.244.2.0/24 is a second IPv4 range", `node n1: spec.podCIDRs[3]: "x" is not a CIDR`},
+			addresses: []corev1.NodeAddress{internal("192.168.7.1")},
+			cidrs:     []string{"10.244.1.0/24", "fd00:244:1::/64", "10.244.2.0/24", "x"},
+			want:      model.Node{Addresses: addrs("192.168.7.1"), PodCIDRs: prefixes("10.244.1.0/24", "fd00:244:1::/64")},
+			problems:  []string{"node n1: spec.podCIDRs[2]: 10.244.2.0/24 is a second IPv4 range", `node n1: spec.podCIDRs[3]: "x" is not a CIDR`},
+		},
+		"no address": {
+			addresses: []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "n1"}},
+			problems:  []string{"node n1: status.addresses: has no IP address; those known before, if any, stay in force"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

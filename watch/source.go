@@ -6,19 +6,21 @@ import (
 	"net/netip"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/nlproxy/nlproxy/dataplane/model"
 )
 
 // ErrNoNode says that the Node object of this node does not exist, or is not
-// complete. A source works without it, and knows nothing of this node but its
-// name.
+// complete. A source works without it, with what it knew of this node before:
+// at first nothing but its name.
 var ErrNoNode = errors.New("node is not known")
 
 // Source follows what exists, once it runs.
 type Source struct {
 	facts   *facts
 	report  *reporter
-	timeout time.Duration
+	options Options // with defaults
 	run     func(context.Context) error
 }
 
@@ -26,27 +28,53 @@ type Source struct {
 // once.
 func (s *Source) Run(ctx context.Context) error { return s.run(ctx) }
 
-// Ready waits for the first full list of every kind, and then, for at most
-// Options.NodeTimeout, for this node to be known. It returns nil, the error of
-// ctx, or an error that is ErrNoNode: then all lists are there, and the caller
-// decides whether to go on.
+// Ready waits for the first full list of every kind, then, for at most
+// Options.NodeTimeout, for this node to exist and have an address, and then, if
+// one is needed, for at most Options.PodCIDRTimeout for a pod CIDR. It returns
+// nil, the error of ctx, or an error that is ErrNoNode: then all lists are
+// there, and the caller decides whether to go on.
+//
+// A node that is still without an address is no error, as it is none to
+// kube-proxy: in some clouds it is given one only by a controller that needs
+// services first.
 func (s *Source) Ready(ctx context.Context) error {
 	select {
 	case <-s.facts.ready:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	timer := time.NewTimer(s.timeout)
+	err := s.await(ctx, s.options.NodeTimeout, lacksNode|lacksAddress)
+	if err == nil && s.options.NeedPodCIDRs {
+		err = s.await(ctx, s.options.PodCIDRTimeout, lacksNode|lacksPodCIDR)
+	}
+	if err != nil {
+		return err
+	}
+	err = s.NodeErr()
+	if err != nil && lackOf(err) == lacksAddress {
+		s.options.Logger.Warn("goes on without this node's addresses, until they are known", zap.Error(err))
+		return nil
+	}
+	return err
+}
+
+// await waits until nothing of unwanted is lacking, for at most a time.
+func (s *Source) await(ctx context.Context, atMost time.Duration, unwanted lack) error {
+	timer := time.NewTimer(atMost)
 	defer timer.Stop()
-	for {
+	for told := false; ; {
 		changed, err := s.facts.nodeState()
-		if err == nil {
+		if lackOf(err)&unwanted == 0 {
 			return nil
+		}
+		if !told {
+			s.options.Logger.Info("waits for this node", zap.Duration("atMost", atMost), zap.Error(err))
+			told = true
 		}
 		select {
 		case <-changed:
 		case <-timer.C:
-			return err
+			return nil
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -67,7 +95,9 @@ func (s *Source) Changed() <-chan struct{} { return s.facts.changed }
 func (s *Source) SetLocal(addrs []netip.Addr) { s.facts.setLocal(addrs) }
 
 // NodeErr returns nil, or why this node is not known now: an error that is
-// ErrNoNode. A Node that was deleted stays in the snapshots as it last was.
+// ErrNoNode. A Node that was deleted stays in the snapshots as it last was, and
+// so do the addresses of one that has none any more, and the pod CIDRs if they
+// are needed.
 func (s *Source) NodeErr() error {
 	_, err := s.facts.nodeState()
 	return err
