@@ -49,8 +49,10 @@ func (o CleanerOptions) Validate() error {
 type Pass struct {
 	// Flows is how many were looked at.
 	Flows int
-	// Deleted is how many were deleted, by why they were stale.
-	Deleted map[Orphan]int
+	// Deleted is how many were deleted, by why they were stale, and ByFamily by
+	// their family.
+	Deleted  map[Orphan]int
+	ByFamily map[model.Family]int
 	// Failed is how many deletions the kernel refused.
 	Failed int
 	// Interrupted is how many dumps were interrupted.
@@ -161,7 +163,7 @@ func (c *Cleaner) pass(ctx context.Context) Pass {
 	c.mu.Lock()
 	generation := c.index.generation
 	c.mu.Unlock()
-	p := Pass{Deleted: map[Orphan]int{}}
+	p := Pass{Deleted: map[Orphan]int{}, ByFamily: map[model.Family]int{}}
 	p.Err = c.sweep(ctx, &p)
 	if p.Err == nil {
 		c.mu.Lock()
@@ -208,6 +210,7 @@ func (c *Cleaner) visit(f *Flow, p *Pass) error {
 		return err
 	}
 	p.Deleted[orphan]++
+	p.ByFamily[f.Family]++
 	return nil
 }
 

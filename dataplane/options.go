@@ -121,8 +121,21 @@ type Report struct {
 	Transactions, Operations, Bytes int
 	// Duration of the whole, and of it the time spent waiting for the kernel.
 	Duration, Kernel time.Duration
-	// Rules is how many rules of ours there are in each table.
-	Rules map[rules.Table]int
+	// Failures is how many attempts to list or write rules failed, what the
+	// kernel refused of a single service included, and PartialFailures how many
+	// of them came before everything was compared. An end of the context is none.
+	Failures, PartialFailures int
+	// Families are those that the kernel holds rules for, unless Err is set.
+	Families []model.Family
+	// Rules is how many rules of ours there are in each table, and Written how
+	// many were written now. Jumps from the base chains are not counted.
+	Rules, Written map[rules.Table]int
+	// NoLocal counts, unless Err is set, the service ports whose endpoints are
+	// all on other nodes while a traffic policy wants them here.
+	NoLocal map[model.Family]NoLocal
+	// Triggers are when what is now true was asked for, also what earlier
+	// calls could not make true. It is empty if Err is set.
+	Triggers []model.Trigger
 	// Aside are the services that the kernel refuses.
 	Aside []Aside
 	// Conflicts are frontends that two services claim, as far as they were
@@ -131,6 +144,10 @@ type Report struct {
 	// Err is what Set returned.
 	Err error
 }
+
+// NoLocal counts service ports by the traffic policy that leaves them without
+// an endpoint.
+type NoLocal struct{ Internal, External int }
 
 // Aside is a service that the kernel refuses.
 type Aside struct {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/nlproxy/nlproxy/dataplane/model"
 )
@@ -26,8 +27,13 @@ type facts struct {
 	nodeNews chan struct{} // closed, and made anew, when the node changes
 	eligible atomic.Bool   // for new connections from outside, as far as the node's object says
 
-	dirty map[model.Name]struct{}
-	last  *model.Snapshot
+	// dirty are the services that may differ from last, true if the Service
+	// itself does and not only its slices.
+	dirty    map[model.Name]bool
+	last     *model.Snapshot
+	started  time.Time
+	seen     Changes
+	triggers []model.Trigger // of the changes since last
 }
 
 // newFacts returns the facts of a source from which nothing has arrived yet,
@@ -47,7 +53,8 @@ func newFacts(o Options, kinds ...string) *facts {
 		behind:       map[model.Name][]*slice{},
 		node:         model.Node{Name: o.NodeName},
 		nodeNews:     make(chan struct{}),
-		dirty:        map[model.Name]struct{}{},
+		dirty:        map[model.Name]bool{},
+		started:      time.Now(),
 	}
 	f.eligible.Store(true)
 	return f
@@ -78,8 +85,8 @@ func (f *facts) signal() {
 	}
 }
 
-func (f *facts) touch(n model.Name) {
-	f.dirty[n] = struct{}{}
+func (f *facts) touch(n model.Name, service bool) {
+	f.dirty[n] = f.dirty[n] || service
 	f.signal()
 }
 
@@ -87,6 +94,7 @@ func (f *facts) touch(n model.Name) {
 func (f *facts) setService(n model.Name, svc *model.Service) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.seen.Services++
 	f.putService(n, svc)
 }
 
@@ -100,11 +108,11 @@ func (f *facts) replaceServices(all map[model.Name]*model.Service) {
 func (f *facts) putServices(all map[model.Name]*model.Service) {
 	for n := range f.services {
 		if all[n] == nil {
-			f.putService(n, nil)
+			f.seen.Services += f.putService(n, nil)
 		}
 	}
 	for n, svc := range all {
-		f.putService(n, svc)
+		f.seen.Services += f.putService(n, svc)
 	}
 }
 
@@ -122,23 +130,31 @@ func (f *facts) replaceAll(all contents, node *seenNode, host string) {
 	}
 }
 
-func (f *facts) putService(n model.Name, svc *model.Service) {
+// putService returns 1 if that is a change, else 0.
+func (f *facts) putService(n model.Name, svc *model.Service) int {
 	old := f.services[n]
 	if old.Equal(svc) {
-		return
+		return 0
 	}
 	if svc == nil {
 		delete(f.services, n)
 	} else {
 		f.services[n] = svc
 	}
-	f.touch(n)
+	if !f.dirty[n] {
+		f.seen.ServicesPending++
+	}
+	f.touch(n, true)
+	return 1
 }
 
 // setSlice makes s the slice named n; nil removes it.
 func (f *facts) setSlice(n model.Name, s *slice) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if s != nil || f.slices[n] != nil { // else it is of no matter
+		f.seen.Endpoints++
+	}
 	f.putSlice(n, s)
 }
 
@@ -152,18 +168,19 @@ func (f *facts) replaceSlices(all map[model.Name]*slice) {
 func (f *facts) putSlices(all map[model.Name]*slice) {
 	for n := range f.slices {
 		if all[n] == nil {
-			f.putSlice(n, nil)
+			f.seen.Endpoints += f.putSlice(n, nil)
 		}
 	}
 	for n, s := range all {
-		f.putSlice(n, s)
+		f.seen.Endpoints += f.putSlice(n, s)
 	}
 }
 
-func (f *facts) putSlice(n model.Name, s *slice) {
+// putSlice returns 1 if that is a change, else 0.
+func (f *facts) putSlice(n model.Name, s *slice) int {
 	old := f.slices[n]
 	if old.equal(s) {
-		return
+		return 0
 	}
 	if old != nil {
 		delete(f.slices, n)
@@ -173,13 +190,16 @@ func (f *facts) putSlice(n model.Name, s *slice) {
 		f.slices[n] = s
 		f.attach(s)
 	}
+	f.seen.EndpointsPending++
+	f.noteTrigger(old, s)
+	return 1
 }
 
 func (f *facts) attach(s *slice) {
 	behind := f.behind[s.service]
 	i, _ := slices.BinarySearchFunc(behind, s.name, compareSliceName)
 	f.behind[s.service] = slices.Insert(behind, i, s)
-	f.touch(s.service)
+	f.touch(s.service, false)
 }
 
 func (f *facts) detach(s *slice) {
@@ -192,7 +212,7 @@ func (f *facts) detach(s *slice) {
 	} else {
 		f.behind[s.service] = behind
 	}
-	f.touch(s.service)
+	f.touch(s.service, false)
 }
 
 func compareSliceName(s *slice, n model.Name) int { return s.name.Compare(n) }
@@ -204,7 +224,9 @@ func (f *facts) snapshot() (model.Snapshot, bool) {
 	if len(f.waiting) > 0 {
 		return model.Snapshot{}, false
 	}
-	next := model.Snapshot{Node: f.node}
+	next := model.Snapshot{Node: f.node, Triggers: f.triggers}
+	f.triggers = nil
+	f.seen.ServicesPending, f.seen.EndpointsPending = 0, 0
 	last := cmp.Or(f.last, &model.Snapshot{})
 	changes := f.changes(last.Services)
 	next.Services = last.Services.With(changes)
@@ -226,7 +248,7 @@ func (f *facts) changes(last model.Services) map[model.Name]*model.Service {
 			changes[n] = now
 		}
 	}
-	f.dirty = map[model.Name]struct{}{}
+	f.dirty = map[model.Name]bool{}
 	return changes
 }
 

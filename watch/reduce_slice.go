@@ -29,8 +29,10 @@ func reduceSlice(es *discoveryv1.EndpointSlice) (*slice, []Problem) {
 	return &slice{
 		name:      name,
 		service:   model.Name{Namespace: es.Namespace, Name: service},
+		family:    family,
 		ports:     slicePorts(es.Ports, f),
 		endpoints: backends(es.Endpoints, family, f),
+		triggered: readTrigger(es.Annotations, f),
 	}, f.list
 }
 

@@ -3,6 +3,7 @@ package watch
 import (
 	"net/netip"
 	"slices"
+	"time"
 	"unique"
 
 	"github.com/nlproxy/nlproxy/dataplane/model"
@@ -12,8 +13,11 @@ import (
 type slice struct {
 	name      model.Name
 	service   model.Name
+	family    model.Family
 	ports     []slicePort
 	endpoints []backend
+	// triggered is when the last change was asked for; zero if that is not known.
+	triggered time.Time
 }
 
 // slicePort is a port on which every endpoint of a slice serves.
@@ -44,7 +48,8 @@ func (s *slice) equal(o *slice) bool {
 	if s == nil || o == nil {
 		return s == o
 	}
-	return s.name == o.name && s.service == o.service &&
+	return s.name == o.name && s.service == o.service && s.family == o.family &&
+		s.triggered.Equal(o.triggered) &&
 		slices.Equal(s.ports, o.ports) &&
 		slices.EqualFunc(s.endpoints, o.endpoints, backend.equal)
 }

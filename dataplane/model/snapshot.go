@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 	"iter"
 	"maps"
+	"time"
 )
 
 // Snapshot is everything that existed at one moment, and what of it is new.
@@ -15,6 +16,18 @@ type Snapshot struct {
 	// one from the same source, also those that are gone. It is nil on the
 	// first Snapshot and means every service there.
 	Changed map[Name]struct{}
+
+	// Triggers are when the changes of endpoints since the Snapshot before this
+	// one were asked for, as far as that is known, one for each change.
+	Triggers []Trigger
+}
+
+// Trigger is when something happened, such as the start of a pod, that changed
+// the endpoints of a service in one family.
+type Trigger struct {
+	Service Name
+	Family  Family
+	At      time.Time
 }
 
 // Services is an immutable map of services by name. The zero value is empty.
