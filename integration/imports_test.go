@@ -30,10 +30,13 @@ var imports = map[string][]string{
 		"k8s.io/api/core/v1", "k8s.io/api/events/v1", "k8s.io/apimachinery/", "k8s.io/client-go/rest",
 		"k8s.io/client-go/tools/record/util", "k8s.io/client-go/util/flowcontrol",
 	},
-	"cmd/internal/health":  {"cmd/internal/serve", "dataplane/model", "dataplane/plan", "go.uber.org/zap", "golang.org/x/sys/unix"},
-	"cmd/internal/serve":   {"go.uber.org/zap"},
-	"cmd/internal/metrics": {"conntrack", "dataplane", "github.com/prometheus/client_golang/", "go.uber.org/zap"},
-	"cmd/internal/ready":   {"github.com/coreos/go-systemd/v22/daemon"},
+	"cmd/internal/health": {"cmd/internal/serve", "dataplane/model", "dataplane/plan", "go.uber.org/zap", "golang.org/x/sys/unix"},
+	"cmd/internal/serve":  {"go.uber.org/zap"},
+	"cmd/internal/metrics": {
+		"conntrack", "dataplane", "dataplane/model", "watch",
+		"github.com/prometheus/client_golang/", "go.uber.org/zap", "k8s.io/client-go/tools/metrics",
+	},
+	"cmd/internal/ready": {"github.com/coreos/go-systemd/v22/daemon"},
 
 	"watch": {
 		"dataplane/model", "watch/pace",
