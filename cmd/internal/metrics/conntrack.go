@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"strings"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/nlproxy/nlproxy/conntrack"
@@ -79,3 +81,29 @@ func (u unwritable) Collect(metrics chan<- prometheus.Metric) {
 		metrics <- prometheus.MustNewConstMetric(unwritableDesc, prometheus.GaugeValue, 1, s.Setting)
 	}
 }
+
+// flowMetrics are about what was removed from connection tracking.
+type flowMetrics struct {
+	group
+	deleted *prometheus.CounterVec
+}
+
+func newFlowMetrics() flowMetrics {
+	deleted := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "nlproxy_conntrack_flows_deleted_total",
+		Help: "Flows that were removed from connection tracking because they led elsewhere than new ones may, by reason.",
+	}, []string{"reason"})
+	for _, reason := range conntrack.Orphans {
+		deleted.WithLabelValues(label(reason)) // which shows as 0
+	}
+	return flowMetrics{group{deleted}, deleted}
+}
+
+func (f flowMetrics) observe(p conntrack.Pass) {
+	for reason, n := range p.Deleted {
+		f.deleted.WithLabelValues(label(reason)).Add(float64(n))
+	}
+}
+
+// label is a reason as Prometheus' labels are written.
+func label(reason conntrack.Orphan) string { return strings.ReplaceAll(reason.String(), " ", "_") }

@@ -2,63 +2,85 @@ package metrics
 
 import (
 	"fmt"
-	"net/http"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"go.uber.org/zap"
 
 	"github.com/nlproxy/nlproxy/conntrack"
 	"github.com/nlproxy/nlproxy/dataplane"
+	"github.com/nlproxy/nlproxy/dataplane/model"
+	"github.com/nlproxy/nlproxy/watch"
 )
 
-// Options configures New. The zero value is usable.
+// Options configures New. The zero value is usable. Functions are called at each
+// scrape or request, from any goroutine; what a nil one would tell is not shown.
 type Options struct {
-	// Stats is conntrack.ReadStats, or stands in for it; nil for no metrics of
-	// connection tracking. It is called at each scrape.
+	// Stats is conntrack.ReadStats, or stands in for it.
 	Stats func() (conntrack.Stats, error)
 	// Unwritable returns the settings that are not as they should be, as
-	// conntrack.Applier does; nil for none. It is called at each scrape.
+	// conntrack.Applier does.
 	Unwritable func() []conntrack.Unwritable
+	// Changes counts what was watched, as watch.Source does.
+	Changes func() watch.Changes
+	// Counter reads a named counter of the kernel, as kernel.Conn does. A scrape
+	// waits for it, so it is not that of the connection which writes rules.
+	Counter func(name string) (packets, bytes uint64, err error)
+	// HealthPortsFailing returns how many health-check node ports cannot be
+	// opened.
+	HealthPortsFailing func() int
+
+	// Mode is what /proxyMode says; empty means iptables.
+	Mode string
+	// Configuration returns what /configz shows: a value that encoding/json
+	// writes as the configuration file has it.
+	Configuration func() any
+	// Profiling serves /debug/pprof and /debug/flags.
+	Profiling bool
+	// SetVerbosity takes what is put to /debug/flags/v, a level as -v has it. An
+	// error refuses it.
+	SetVerbosity func(level string) error
+	// Build says what was built; zero for what the binary says of itself.
+	Build Build
+
 	// Logger is warned of what could not be read or served; nil for none.
 	Logger *zap.Logger
 }
 
-// Metrics are all metrics whose names begin with nlproxy_.
+// Metrics are kube-proxy's metrics by their names, ours with names that begin
+// with nlproxy_, and those that client-go, Go and the process have.
 type Metrics struct {
+	opts     Options
 	registry *prometheus.Registry
+	slis     *slis
 	log      *zap.Logger
 
-	flowsDeleted *prometheus.CounterVec
-	sync         syncMetrics
+	kubeproxy kubeproxy
+	sync      syncMetrics
+	flows     flowMetrics
+	clients   *clientMetrics
 }
 
 // New makes the metrics and their registry.
 func New(o Options) (*Metrics, error) {
 	m := &Metrics{
-		registry: prometheus.NewRegistry(),
-		log:      o.Logger,
-		sync:     newSyncMetrics(),
-		flowsDeleted: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "nlproxy_conntrack_flows_deleted_total",
-			Help: "Flows that were removed from connection tracking because they led elsewhere than new ones may, by reason.",
-		}, []string{"reason"}),
+		opts:      o,
+		registry:  prometheus.NewRegistry(),
+		slis:      newSLIs(),
+		log:       o.Logger,
+		kubeproxy: newKubeproxy(),
+		sync:      newSyncMetrics(),
+		flows:     newFlowMetrics(),
+		clients:   newClientMetrics(),
+	}
+	if m.opts.Mode == "" {
+		m.opts.Mode = "iptables"
 	}
 	if m.log == nil {
 		m.log = zap.NewNop()
 	}
-	for _, reason := range conntrack.Orphans {
-		m.flowsDeleted.WithLabelValues(label(reason)) // which shows as 0
-	}
-	collectors := append(m.sync.collectors(), m.flowsDeleted)
-	if o.Stats != nil {
-		collectors = append(collectors, newTable(o.Stats))
-	}
-	if o.Unwritable != nil {
-		collectors = append(collectors, unwritable{o.Unwritable})
-	}
-	for _, c := range collectors {
+	m.opts.Build = o.Build.withDefaults()
+	for _, c := range m.collectors() {
 		if err := m.registry.Register(c); err != nil {
 			return nil, fmt.Errorf("metrics: %w", err)
 		}
@@ -66,32 +88,54 @@ func New(o Options) (*Metrics, error) {
 	return m, nil
 }
 
-// Handler serves the metrics. What cannot be read is left out and logged.
-func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
-		ErrorHandling: promhttp.ContinueOnError,
-		ErrorLog:      printer{m.log},
-	})
+func (m *Metrics) collectors() []prometheus.Collector {
+	all := []prometheus.Collector{
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		m.kubeproxy, m.sync, m.flows, m.clients, m.opts.Build,
+	}
+	o := m.opts
+	if o.Stats != nil {
+		all = append(all, newTable(o.Stats))
+	}
+	if o.Unwritable != nil {
+		all = append(all, unwritable{o.Unwritable})
+	}
+	if o.Changes != nil {
+		all = append(all, changes{o.Changes})
+	}
+	if o.Counter != nil {
+		all = append(all, counters{o.Counter})
+	}
+	if o.HealthPortsFailing != nil {
+		all = append(all, healthPorts{o.HealthPortsFailing})
+	}
+	return all
 }
 
-// printer hands what promhttp has to say to a zap.Logger.
-type printer struct{ log *zap.Logger }
-
-func (p printer) Println(v ...any) {
-	p.log.Warn("metrics are not complete", zap.Any("reason", v[len(v)-1]))
+// Observe counts what a synchronisation did. It is for
+// dataplane.Options.Observer.
+func (m *Metrics) Observe(r dataplane.Report) {
+	m.kubeproxy.observe(r)
+	m.sync.observe(r)
 }
 
 // ObserveFlows counts what was removed from connection tracking. It is for
 // conntrack.CleanerOptions.Observer.
 func (m *Metrics) ObserveFlows(p conntrack.Pass) {
-	for reason, n := range p.Deleted {
-		m.flowsDeleted.WithLabelValues(label(reason)).Add(float64(n))
-	}
+	m.kubeproxy.observeFlows(p)
+	m.flows.observe(p)
 }
 
-// label is a reason as Prometheus' labels are written.
-func label(reason conntrack.Orphan) string { return strings.ReplaceAll(reason.String(), " ", "_") }
+// ObserveHealth counts an answer to a request for /healthz or /livez by its
+// HTTP status.
+func (m *Metrics) ObserveHealth(path string, code int) { m.kubeproxy.observeHealth(path, code) }
 
-// Observe counts what a synchronisation did. It is for
-// dataplane.Options.Observer.
-func (m *Metrics) Observe(r dataplane.Report) { m.sync.observe(r) }
+// Queued notes that a synchronisation was asked for now, because something
+// changed in these families; without any, in both.
+func (m *Metrics) Queued(families ...model.Family) {
+	if len(families) == 0 {
+		families = model.Families[:]
+	}
+	m.kubeproxy.queue(families)
+}

@@ -8,6 +8,7 @@ import (
 
 // syncMetrics are about the rules that were written.
 type syncMetrics struct {
+	group
 	transactions, operations, bytes, kernel prometheus.Counter
 	aside                                   prometheus.Gauge
 }
@@ -16,7 +17,7 @@ func newSyncMetrics() syncMetrics {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 	}
-	return syncMetrics{
+	s := syncMetrics{
 		transactions: counter("nlproxy_transactions_total", "Transactions of rules that the kernel has committed."),
 		operations:   counter("nlproxy_operations_total", "Rules, chains and other objects that these transactions made or deleted."),
 		bytes:        counter("nlproxy_transaction_bytes_total", "Size of these transactions on the netlink socket."),
@@ -26,10 +27,8 @@ func newSyncMetrics() syncMetrics {
 			Help: "Services that the kernel refuses, and that are not served until it takes them.",
 		}),
 	}
-}
-
-func (s syncMetrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{s.transactions, s.operations, s.bytes, s.kernel, s.aside}
+	s.group = group{s.transactions, s.operations, s.bytes, s.kernel, s.aside}
+	return s
 }
 
 func (s syncMetrics) observe(r dataplane.Report) {
