@@ -70,9 +70,14 @@ var imports = map[string][]string{
 		"dataplane/model", "dataplane/phrase", "dataplane/plan", "dataplane/rules",
 		"github.com/google/nftables/expr",
 	},
+	"dataplane/legacy": {"dataplane/iptables", "dataplane/model", "dataplane/rules", "golang.org/x/sys/unix"},
 	"dataplane/kernel": {
 		"dataplane/model", "dataplane/rules", "dataplane/wire",
 		"github.com/google/nftables/", "github.com/mdlayher/netlink", "golang.org/x/sys/unix",
+	},
+	"dataplane/leftovers": {
+		"dataplane/model", "dataplane/rules", "dataplane/wire",
+		"github.com/mdlayher/netlink", "github.com/vishvananda/netlink", "golang.org/x/sys/unix",
 	},
 	"dataplane/trace": {"dataplane/rules", "dataplane/xt", "github.com/google/nftables/expr", "github.com/google/nftables/xt"},
 
