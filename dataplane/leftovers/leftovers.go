@@ -1,0 +1,117 @@
+package leftovers
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nlproxy/nlproxy/dataplane/rules"
+)
+
+// Kernel is nf_tables; kernel.Conn is one, and says what the methods do.
+type Kernel interface {
+	Tables() ([]rules.Table, error)
+	Apply(ops []rules.Op) (handles []uint64, err error)
+}
+
+// Options configures Find and Remove, which work in the network namespace of
+// the calling thread.
+type Options struct {
+	// Kernel is nf_tables of that namespace. It is required.
+	Kernel Kernel
+}
+
+// Validate names the first field that cannot be used.
+func (o Options) Validate() error {
+	if o.Kernel == nil {
+		return errors.New("leftovers: Kernel is missing")
+	}
+	return nil
+}
+
+// Found is one thing that kube-proxy left.
+type Found struct {
+	// Kind is what it is, for instance "nftables table".
+	Kind string
+	// Name tells it from others of its kind, for instance "ip kube-proxy".
+	Name string
+	// Kept is why Remove could not remove it; else nil.
+	Kept error
+}
+
+// String returns the kind and the name, and why it is still there.
+func (f Found) String() string {
+	if f.Kept != nil {
+		return fmt.Sprintf("%s %s (stays: %v)", f.Kind, f.Name, f.Kept)
+	}
+	return f.Kind + " " + f.Name
+}
+
+// look finds what one mode left, and returns what removes it. That sets Kept
+// where something is in use, which is no error.
+type look func(Options) (found []Found, remove func(found []Found) error, err error)
+
+// steps stand for themselves: one that fails does not stop the others.
+var steps = [...]struct {
+	name string
+	look look
+}{
+	{"nftables mode", lookForTables},
+	{"ipvs mode", lookForIPVS},
+}
+
+// Find returns what Remove would remove. It changes nothing.
+//
+// The error joins those of the steps that failed, each with its name; what the
+// others found is returned with it.
+func Find(o Options) ([]Found, error) { return each(o, false) }
+
+// Remove removes what kube-proxy's other modes have left, and returns what that
+// was, or is where Found.Kept says why. It can be repeated; what it finds again
+// and again is being written by a kube-proxy that still runs.
+//
+// The error joins those of the steps that failed, each with its name; what the
+// others removed is returned with it.
+func Remove(o Options) ([]Found, error) { return each(o, true) }
+
+func each(o Options, remove bool) (all []Found, err error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, s := range steps {
+		found, removeThem, err := s.look(o)
+		if err == nil && remove && len(found) > 0 {
+			err = removeThem(found)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("leftovers of kube-proxy's %s: %w", s.name, err))
+		}
+		all = append(all, found...)
+	}
+	return all, errors.Join(errs...)
+}
+
+// named is how many names of one kind Describe says.
+const named = 20
+
+// Describe says in one line what was found, of each kind at most 20 by name.
+func Describe(found []Found) string {
+	var parts []string
+	for len(found) > 0 {
+		kind := found[0].Kind
+		end := slices.IndexFunc(found, func(f Found) bool { return f.Kind != kind })
+		if end < 0 {
+			end = len(found)
+		}
+		for _, f := range found[:min(end, named)] {
+			parts = append(parts, f.String())
+		}
+		if end > named {
+			parts = append(parts, fmt.Sprintf("%d more of these", end-named))
+		}
+		found = found[end:]
+	}
+	return strings.Join(parts, ", ")
+}

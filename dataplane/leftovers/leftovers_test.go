@@ -1,0 +1,97 @@
+package leftovers_test
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nlproxy/nlproxy/dataplane/kernel"
+	"github.com/nlproxy/nlproxy/dataplane/leftovers"
+	"github.com/nlproxy/nlproxy/integration/lab"
+	"github.com/nlproxy/nlproxy/integration/lab/labtest"
+)
+
+func TestMain(m *testing.M) { labtest.Main(m) }
+
+// node is an empty namespace and a connection to it.
+type node struct {
+	*lab.Namespace
+	*kernel.Conn
+	t testing.TB
+}
+
+func newNode(t testing.TB) (n node) {
+	t.Helper()
+	n = node{Namespace: labtest.Namespace(t), t: t}
+	n.do(func() (err error) {
+		n.Conn, err = kernel.Dial(kernel.Options{})
+		return err
+	})
+	t.Cleanup(func() { n.Conn.Close() })
+	return n
+}
+
+func (n node) do(fn func() error) {
+	n.t.Helper()
+	if err := n.Do(fn); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// run runs a program in the namespace and returns what it printed.
+func (n node) run(input, program string, args ...string) (out string) {
+	n.t.Helper()
+	labtest.Tools(n.t, program)
+	cmd := exec.Command(program, args...)
+	cmd.Stdin = strings.NewReader(input)
+	err := n.Do(func() error {
+		b, err := cmd.CombinedOutput()
+		out = string(b)
+		return err
+	})
+	if err != nil {
+		n.t.Fatalf("%s: %v\n%s", cmd, err, out)
+	}
+	return out
+}
+
+// find and remove return what was found, as text.
+func (n node) find() []string   { n.t.Helper(); return n.try(leftovers.Find) }
+func (n node) remove() []string { n.t.Helper(); return n.try(leftovers.Remove) }
+
+func (n node) try(what func(leftovers.Options) ([]leftovers.Found, error)) (all []string) {
+	n.t.Helper()
+	n.do(func() error {
+		found, err := what(leftovers.Options{Kernel: n.Conn})
+		for _, f := range found {
+			all = append(all, f.String())
+		}
+		return err
+	})
+	return all
+}
+
+// wantRemoved wants that these are found and removed, and then nothing more.
+func (n node) wantRemoved(want ...string) {
+	n.t.Helper()
+	if found := n.find(); !slices.Equal(found, want) {
+		n.t.Errorf("found %q, want %q", found, want)
+	}
+	if removed := n.remove(); !slices.Equal(removed, want) {
+		n.t.Errorf("removed %q, want %q", removed, want)
+	}
+	if again := n.remove(); len(again) != 0 {
+		n.t.Errorf("removed after that: %q", again)
+	}
+}
+
+func TestNothingIsFoundInAnEmptyNamespace(t *testing.T) {
+	newNode(t).wantRemoved()
+}
+
+func TestOptionsNameWhatIsMissing(t *testing.T) {
+	if _, err := leftovers.Find(leftovers.Options{}); err == nil || err.Error() != "leftovers: Kernel is missing" {
+		t.Errorf("%v", err)
+	}
+}
