@@ -10,10 +10,10 @@ import (
 )
 
 // The reasons that kube-proxy 1.37 gives too (cmd/kube-proxy/app and
-// pkg/proxy/healthcheck).
+// pkg/proxy/healthcheck). Its others arrive nowhere, because they are recorded
+// before it starts to send, or are about ipvs.
 const (
 	ReasonStarting                = "Starting"
-	ReasonDefaultMode             = "KubeProxyDefaultMode"
 	ReasonHealthServerFailed      = "FailedToStartProxierHealthcheck"
 	ReasonMetricsServerFailed     = "FailedToStartMetricServer"
 	ReasonServiceHealthPortFailed = "FailedToStartServiceHealthcheck"
@@ -40,12 +40,6 @@ const (
 
 // Starting says that this program starts to serve the node.
 func (r *Recorder) Starting() { r.Node(normal, ReasonStarting, actionStart, "") }
-
-// DefaultMode says that the configuration names no mode.
-func (r *Recorder) DefaultMode() {
-	r.Node(warning, ReasonDefaultMode, actionStart,
-		"The configuration names no mode, and iptables is used. Kubernetes 1.40 means nftables by that: name the mode that is wanted.")
-}
 
 // HealthServerFailed says why /healthz is not served.
 func (r *Recorder) HealthServerFailed(err error) {

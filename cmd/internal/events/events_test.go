@@ -32,8 +32,6 @@ func TestEventsAreWhatTheyAreCalled(t *testing.T) {
 		regarding                  corev1.ObjectReference
 	}{
 		{(*Recorder).Starting, "Normal", "Starting", "StartKubeProxy", "", ofNode},
-		{(*Recorder).DefaultMode, "Warning", "KubeProxyDefaultMode", "StartKubeProxy",
-			"The configuration names no mode, and iptables is used. Kubernetes 1.40 means nftables by that: name the mode that is wanted.", ofNode},
 		{func(r *Recorder) { r.HealthServerFailed(errBroken) },
 			"Warning", "FailedToStartProxierHealthcheck", "StartKubeProxy", "address already in use", ofNode},
 		{func(r *Recorder) { r.MetricsServerFailed(errBroken) },
@@ -110,7 +108,6 @@ func running(t *testing.T, r *Recorder) (stop func()) {
 func TestNobodyRecordsNothing(t *testing.T) {
 	var r *Recorder
 	r.Starting()
-	r.DefaultMode()
 	r.HealthServerFailed(errBroken)
 	r.MetricsServerFailed(errBroken)
 	r.TableFull(conntrack.Stats{})
