@@ -28,8 +28,8 @@ const (
 )
 
 // API returns a source that follows an API server. It does not connect before
-// Run. Its requests are for protobuf, and for lists that are streamed, where
-// the server has them.
+// Run. Its requests are for lists that are streamed, where the server has them,
+// and for protobuf, unless config has another ContentType or AcceptContentTypes.
 func API(config *rest.Config, o Options) (*Source, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -67,17 +67,17 @@ func newAPI(c clients, o Options, backoff *wait.Backoff) *Source {
 func reflectors(c clients, o Options, f *facts, r *reporter, backoff *wait.Backoff) []*cache.Reflector {
 	all := []*cache.Reflector{
 		newReflector(backoff, &corev1.Service{}, serviceFeed(f, r), &selection{
-			kind: kindService, from: c.services, labels: serviceLabels, fields: serviceFields, log: o.Logger,
+			kind: kindService, from: c.services, access: c.access, labels: serviceLabels, fields: serviceFields, log: o.Logger,
 		}),
 		newReflector(backoff, &discoveryv1.EndpointSlice{}, sliceFeed(f, r), &selection{
-			kind: kindSlice, from: c.slices, labels: sliceLabels, log: o.Logger,
+			kind: kindSlice, from: c.slices, access: c.access, labels: sliceLabels, log: o.Logger,
 		}),
 	}
 	if o.NodeName == "" {
 		return all
 	}
 	return append(all, newReflector(backoff, &corev1.Node{}, ownNodeFeed(o, f, r), &selection{
-		kind: kindNode, from: c.nodes, log: o.Logger,
+		kind: kindNode, from: c.nodes, access: c.access, log: o.Logger,
 		fields: fields.OneTermEqualSelector(metav1.ObjectNameField, o.NodeName).String(),
 	}))
 }
@@ -100,7 +100,9 @@ type ownNode struct {
 func ownNodeFeed(o Options, f *facts, r *reporter) *feed[*corev1.Node, seenNode] {
 	own := &ownNode{name: model.Name{Name: o.NodeName}, origin: o.NodeNameOrigin, facts: f, report: r}
 	f.loseNode(own.missing())
-	return nodeFeed(f, r, own.set, own.replace)
+	feed := nodeFeed(f, r, own.set, own.replace)
+	feed.awaited = own.name
+	return feed
 }
 
 func (o *ownNode) missing() error {

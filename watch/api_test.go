@@ -29,6 +29,7 @@ type running struct {
 	t       *testing.T
 	ctx     context.Context
 	logs    *observer.ObservedLogs
+	logged  chan struct{}   // has a value when there may be more logs
 	changed map[string]bool // what snapshots named since changes was called
 }
 
@@ -36,7 +37,14 @@ type running struct {
 func run(t *testing.T, o Options, source func(Options) (*Source, error)) *running {
 	t.Helper()
 	core, logs := observer.New(zapcore.DebugLevel)
-	o.Logger = zap.New(core)
+	logged := make(chan struct{}, 1)
+	o.Logger = zap.New(core, zap.Hooks(func(zapcore.Entry) error {
+		select {
+		case logged <- struct{}{}:
+		default:
+		}
+		return nil
+	}))
 	s, err := source(o)
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +58,7 @@ func run(t *testing.T, o Options, source func(Options) (*Source, error)) *runnin
 		}
 	}()
 	t.Cleanup(func() { cancel(); <-done })
-	return &running{Source: s, t: t, ctx: ctx, logs: logs, changed: map[string]bool{}}
+	return &running{Source: s, t: t, ctx: ctx, logs: logs, logged: logged, changed: map[string]bool{}}
 }
 
 // until takes snapshots until one is as wanted, and returns that.
@@ -97,8 +105,14 @@ func has(names ...string) func(model.Snapshot) bool {
 // follow runs a source of server that retries at once.
 func follow(t *testing.T, server *apiServer, o Options) *running {
 	t.Helper()
+	return followBy(t, &rest.Config{Host: server.URL, QPS: -1}, o)
+}
+
+// followBy runs a source that reaches its server so, and retries at once.
+func followBy(t *testing.T, config *rest.Config, o Options) *running {
+	t.Helper()
 	return run(t, o, func(o Options) (*Source, error) {
-		c, err := newClients(&rest.Config{Host: server.URL, QPS: -1})
+		c, err := newClients(config)
 		if err != nil {
 			return nil, err
 		}

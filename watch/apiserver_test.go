@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"path"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -25,13 +26,13 @@ import (
 	restwatch "k8s.io/client-go/rest/watch"
 )
 
-// apiServer speaks as much of lists and watches, in protobuf, as a source needs,
-// and can be told to be old, forgetful, or away.
+// apiServer speaks as much of lists and watches as a source needs, in protobuf
+// or, to those who accept that first, in JSON. It can be told to be old,
+// forgetful, or away.
 type apiServer struct {
 	*httptest.Server
-	scheme   *runtime.Scheme
-	codecs   runtime.NegotiatedSerializer
-	protobuf runtime.SerializerInfo
+	scheme *runtime.Scheme
+	codecs runtime.NegotiatedSerializer
 
 	queries chan url.Values // of each request, while there is room
 	accepts chan string
@@ -44,6 +45,7 @@ type apiServer struct {
 	lost    int  // the version up to which the log is lost
 	epoch   int  // raised to end all watches
 	away    bool // refuses everything
+	strange bool // knows nobody
 
 	oldFields  bool // knows no field but the name
 	oldStreams bool // streams no lists
@@ -61,18 +63,13 @@ func newAPIServer(t *testing.T) *apiServer {
 	scheme, err := newScheme()
 	must(t, err)
 	codecs := serializer.NewCodecFactory(scheme).WithoutConversion()
-	protobuf, ok := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
-	if !ok {
-		t.Fatal("no protobuf")
-	}
 	s := &apiServer{
-		scheme:   scheme,
-		codecs:   codecs,
-		protobuf: protobuf,
-		queries:  make(chan url.Values, 100),
-		accepts:  make(chan string, 100),
-		version:  1,
-		objects:  map[string]map[string]metav1.Object{"services": {}, "endpointslices": {}, "nodes": {}},
+		scheme:  scheme,
+		codecs:  codecs,
+		queries: make(chan url.Values, 100),
+		accepts: make(chan string, 100),
+		version: 1,
+		objects: map[string]map[string]metav1.Object{"services": {}, "endpointslices": {}, "nodes": {}},
 	}
 	s.changed = sync.NewCond(&s.mu)
 	s.Server = httptest.NewServer(s)
@@ -129,7 +126,33 @@ func (s *apiServer) leave(away bool) {
 	s.disconnect()
 }
 
-func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// answer is what is written in one format.
+type answer struct {
+	http.ResponseWriter
+	format runtime.SerializerInfo
+}
+
+// answerTo is in the first format that a request accepts, of those there are.
+func (s *apiServer) answerTo(w http.ResponseWriter, r *http.Request) answer {
+	for _, accepted := range strings.Split(r.Header.Get("Accept"), ",") {
+		media, _, _ := strings.Cut(strings.TrimSpace(accepted), ";")
+		if format, ok := runtime.SerializerInfoForMediaType(s.codecs.SupportedMediaTypes(), media); ok {
+			return answer{w, format}
+		}
+	}
+	panic("accepts " + r.Header.Get("Accept"))
+}
+
+// estrange makes the server know nobody, or everybody again.
+func (s *apiServer) estrange(strange bool) {
+	s.mu.Lock()
+	s.strange = strange
+	s.mu.Unlock()
+	s.disconnect()
+}
+
+func (s *apiServer) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
+	w := s.answerTo(plain, r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	q := r.URL.Query()
@@ -140,7 +163,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			record()
 		}
 	}
-	w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
+	w.Header().Set("Content-Type", w.format.MediaType)
 	if status := s.refusal(q); status != nil {
 		w.WriteHeader(int(status.ErrStatus.Code))
 		s.write(w, &status.ErrStatus)
@@ -148,7 +171,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	match := s.selector(q)
 	if q.Get("watch") == "true" {
-		w.Header().Set("Content-Type", runtime.ContentTypeProtobuf+";stream=watch")
+		w.Header().Set("Content-Type", w.format.MediaType+";stream=watch")
 		s.watch(w, r, match)
 		return
 	}
@@ -159,6 +182,8 @@ func (s *apiServer) refusal(q url.Values) *apierrors.StatusError {
 	switch {
 	case s.away:
 		return apierrors.NewServiceUnavailable("away")
+	case s.strange:
+		return apierrors.NewUnauthorized("Unauthorized")
 	case s.oldFields && q.Has("fieldSelector") && fields.ParseSelectorOrDie(q.Get("fieldSelector")).Requirements()[0].Field != "metadata.name":
 		return apierrors.NewBadRequest(`"spec.clusterIP" is not a known field selector: only "metadata.name", "metadata.namespace"`)
 	case s.oldStreams && q.Has("sendInitialEvents"):
@@ -193,7 +218,7 @@ var kinds = map[string]schema.GroupVersionKind{
 	"endpointslices": discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"),
 }
 
-func (s *apiServer) list(w http.ResponseWriter, resource string, match func(metav1.Object) bool) {
+func (s *apiServer) list(w answer, resource string, match func(metav1.Object) bool) {
 	kind := kinds[resource]
 	list := s.new(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	var items []runtime.Object
@@ -218,7 +243,7 @@ func (s *apiServer) new(kind schema.GroupVersionKind) runtime.Object {
 	return o
 }
 
-func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, match func(metav1.Object) bool) {
+func (s *apiServer) watch(w answer, r *http.Request, match func(metav1.Object) bool) {
 	resource := path.Base(r.URL.Path)
 	from, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
 	if r.URL.Query().Get("sendInitialEvents") == "true" {
@@ -244,12 +269,12 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, match func(met
 				s.deliver(w, c, match)
 			}
 		}
-		w.(http.Flusher).Flush()
+		w.ResponseWriter.(http.Flusher).Flush()
 	}
 }
 
 // deliver tells of a change as it looks through a selector.
-func (s *apiServer) deliver(w http.ResponseWriter, c change, match func(metav1.Object) bool) {
+func (s *apiServer) deliver(w answer, c change, match func(metav1.Object) bool) {
 	switch was, is := match(c.before), match(c.after); {
 	case was && is:
 		s.event(w, c.resource, watch.Modified, c.after)
@@ -260,20 +285,20 @@ func (s *apiServer) deliver(w http.ResponseWriter, c change, match func(metav1.O
 	}
 }
 
-func (s *apiServer) event(w http.ResponseWriter, resource string, kind watch.EventType, o metav1.Object) {
+func (s *apiServer) event(w answer, resource string, kind watch.EventType, o metav1.Object) {
 	s.send(w, kinds[resource], watch.Event{Type: kind, Object: o.(runtime.Object)})
 }
 
-func (s *apiServer) send(w http.ResponseWriter, kind schema.GroupVersionKind, e watch.Event) {
+func (s *apiServer) send(w answer, kind schema.GroupVersionKind, e watch.Event) {
 	frames := streaming.NewEncoder(
-		s.protobuf.StreamSerializer.NewFrameWriter(w),
-		s.codecs.EncoderForVersion(s.protobuf.StreamSerializer, kind.GroupVersion()),
+		w.format.StreamSerializer.NewFrameWriter(w.ResponseWriter),
+		s.codecs.EncoderForVersion(w.format.StreamSerializer, kind.GroupVersion()),
 	)
-	embedded := s.codecs.EncoderForVersion(s.protobuf.Serializer, kind.GroupVersion())
+	embedded := s.codecs.EncoderForVersion(w.format.Serializer, kind.GroupVersion())
 	// A client that has gone away is no concern of the server.
 	_ = restwatch.NewEncoder(frames, embedded).Encode(&e)
 }
 
-func (s *apiServer) write(w http.ResponseWriter, o runtime.Object) {
-	_ = s.codecs.EncoderForVersion(s.protobuf.Serializer, corev1.SchemeGroupVersion).Encode(o, w)
+func (s *apiServer) write(w answer, o runtime.Object) {
+	_ = s.codecs.EncoderForVersion(w.format.Serializer, corev1.SchemeGroupVersion).Encode(o, w.ResponseWriter)
 }

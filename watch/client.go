@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/flowcontrol"
 )
 
 // clients lists and watches the kinds of object that a source follows.
@@ -19,6 +21,7 @@ import (
 // the program.
 type clients struct {
 	services, slices, nodes *cache.ListWatch
+	access                  access
 }
 
 func newClients(config *rest.Config) (clients, error) {
@@ -26,13 +29,8 @@ func newClients(config *rest.Config) (clients, error) {
 	if err != nil {
 		return clients{}, err
 	}
-	config = rest.CopyConfig(config)
-	config.ContentType = runtime.ContentTypeProtobuf
-	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	config = withDefaults(config)
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	if config.UserAgent == "" {
-		config.UserAgent = rest.DefaultKubernetesUserAgent()
-	}
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return clients{}, err
@@ -49,7 +47,25 @@ func newClients(config *rest.Config) (clients, error) {
 		services: everywhere(core, "services"),
 		slices:   everywhere(discovery, "endpointslices"),
 		nodes:    everywhere(core, "nodes"),
+		access:   accessOf(config),
 	}, nil
+}
+
+// withDefaults returns a copy of config that asks for protobuf, or else JSON,
+// unless it says otherwise, and whose rate of requests is that of all clients
+// together, as it is in a client set.
+func withDefaults(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.ContentType = cmp.Or(config.ContentType, runtime.ContentTypeProtobuf)
+	if config.AcceptContentTypes == "" && config.ContentType == runtime.ContentTypeProtobuf {
+		config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	}
+	config.UserAgent = cmp.Or(config.UserAgent, rest.DefaultKubernetesUserAgent())
+	if config.RateLimiter == nil && config.QPS >= 0 {
+		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(
+			cmp.Or(config.QPS, rest.DefaultQPS), cmp.Or(config.Burst, rest.DefaultBurst))
+	}
+	return config
 }
 
 func newScheme() (*runtime.Scheme, error) {

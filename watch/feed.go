@@ -20,6 +20,10 @@ type feed[O metav1.Object, V any] struct {
 	report *reporter
 	facts  *facts
 
+	// awaited is the object whose problems outlive it: that it is not there is
+	// one. The zero value is none.
+	awaited model.Name
+
 	// set and replace pass on one object, nil if it is gone, and all.
 	set     func(model.Name, *V)
 	replace func(map[model.Name]*V)
@@ -99,7 +103,7 @@ func (f *feed[O, V]) Replace(list []any, _ string) error {
 		f.report.set(object{f.kind, r.name}, r.problems)
 		all[r.name] = r.value
 	}
-	f.report.retain(f.kind, func(n model.Name) bool { _, ok := all[n]; return ok })
+	f.report.retain(f.kind, func(n model.Name) bool { _, ok := all[n]; return ok || n == f.awaited })
 	f.replace(all)
 	f.facts.arrived(f.kind)
 	return nil

@@ -25,6 +25,7 @@ type selection struct {
 	from   *cache.ListWatch
 	labels string
 	fields string
+	access access
 	log    *zap.Logger
 
 	mu      sync.Mutex
@@ -126,7 +127,8 @@ func (s *selection) complain(now time.Time, err error) {
 	if s.worked {
 		what = "cannot list or watch; what was read last stays in force"
 	}
-	s.log.Warn(what, zap.String("kind", s.kind), zap.Duration("for", now.Sub(s.failing)), zap.Error(err))
+	s.log.With(s.access.fields(err)...).Warn(what,
+		zap.String("kind", s.kind), zap.Duration("for", now.Sub(s.failing)), zap.Error(err))
 }
 
 // anotherRequest is true if the server cannot go on from the given version, or
