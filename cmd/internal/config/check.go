@@ -3,19 +3,22 @@ package config
 import (
 	"math"
 	"net/netip"
-	"strings"
 	"time"
 
 	"k8s.io/kube-proxy/config/v1alpha1"
 )
 
 // check turns o, defaults filled in, into a Config. What it refuses is what
-// pkg/proxy/apis/config/validation in kube-proxy 1.37 refuses; that the field
-// is of a mode other than iptables makes it unread there too.
-func check(o *v1alpha1.KubeProxyConfiguration, ps *problems) Config {
-	checkRanges(o, ps)
-	checkDurations(o, ps)
-	checkLogging(o, ps)
+// pkg/proxy/apis/config/validation in kube-proxy 1.37 refuses, and settings of
+// Windows.
+func check(o *v1alpha1.KubeProxyConfiguration, fs *findings) Config {
+	on := checkGates(o.FeatureGates, fs)
+	checkRanges(o, fs)
+	checkDurations(o, fs)
+	checkHiddenMetrics(o.ShowHiddenMetricsForVersion, fs)
+	checkWindows(o, fs)
+	noteGates(o.FeatureGates, fs)
+	noteOtherModes(o, fs)
 	return Config{
 		ClientConnection: ClientConnection{
 			Kubeconfig:         o.ClientConnection.Kubeconfig,
@@ -24,23 +27,23 @@ func check(o *v1alpha1.KubeProxyConfiguration, ps *problems) Config {
 			QPS:                o.ClientConnection.QPS,
 			Burst:              int(o.ClientConnection.Burst),
 		},
-		Mode:                    mode(o.Mode, ps),
-		HostnameOverride:        hostname(o.HostnameOverride, ps),
-		BindAddress:             bindAddress(o.BindAddress, ps),
-		DetectLocal:             detectLocal(o, ps),
-		NodePortAddresses:       nodePortAddresses(o.NodePortAddresses, ps),
+		Mode:                    mode(o.Mode, fs),
+		HostnameOverride:        hostname(o.HostnameOverride, fs),
+		BindAddress:             bindAddress(o.BindAddress, fs),
+		DetectLocal:             detectLocal(o, fs),
+		NodePortAddresses:       nodePortAddresses(o.NodePortAddresses, fs),
 		MasqueradeBit:           uint8(*o.IPTables.MasqueradeBit),
 		MasqueradeAll:           o.IPTables.MasqueradeAll,
 		LocalhostNodePorts:      *o.IPTables.LocalhostNodePorts,
-		AllowServiceExternalIPs: gate(o, allowServiceExternalIPs, true),
+		AllowServiceExternalIPs: on[allowServiceExternalIPs],
 		MinSyncPeriod:           o.IPTables.MinSyncPeriod.Duration,
 		SyncPeriod:              o.IPTables.SyncPeriod.Duration,
 		ConfigSyncPeriod:        o.ConfigSyncPeriod.Duration,
 		Conntrack:               conntrack(&o.Conntrack),
-		HealthzBindAddress:      serverAddress("healthzBindAddress", o.HealthzBindAddress, ps),
-		MetricsBindAddress:      serverAddress("metricsBindAddress", o.MetricsBindAddress, ps),
+		HealthzBindAddress:      serverAddress("healthzBindAddress", o.HealthzBindAddress, fs),
+		MetricsBindAddress:      serverAddress("metricsBindAddress", o.MetricsBindAddress, fs),
 		OOMScoreAdj:             int(*o.OOMScoreAdj),
-		Logging:                 Logging{Format: o.Logging.Format, Verbosity: int(o.Logging.Verbosity), FlushFrequency: o.Logging.FlushFrequency.Duration.Duration},
+		Logging:                 checkLogging(&o.Logging, on, fs),
 		BindAddressHardFail:     o.BindAddressHardFail,
 		EnableProfiling:         o.EnableProfiling,
 		ShowHiddenMetrics:       o.ShowHiddenMetricsForVersion != "",
@@ -48,7 +51,7 @@ func check(o *v1alpha1.KubeProxyConfiguration, ps *problems) Config {
 	}
 }
 
-func checkRanges(o *v1alpha1.KubeProxyConfiguration, ps *problems) {
+func checkRanges(o *v1alpha1.KubeProxyConfiguration, fs *findings) {
 	for _, r := range []struct {
 		field           string
 		value, min, max int64
@@ -61,12 +64,12 @@ func checkRanges(o *v1alpha1.KubeProxyConfiguration, ps *problems) {
 		{"oomScoreAdj", int64(*o.OOMScoreAdj), -1000, 1000},
 	} {
 		if r.value < r.min || r.value > r.max {
-			ps.add(r.field, "%d: must be from %d to %d", r.value, r.min, r.max)
+			fs.refuse(r.field, "%d: must be from %d to %d", r.value, r.min, r.max)
 		}
 	}
 }
 
-func checkDurations(o *v1alpha1.KubeProxyConfiguration, ps *problems) {
+func checkDurations(o *v1alpha1.KubeProxyConfiguration, fs *findings) {
 	for _, d := range []struct {
 		field string
 		value time.Duration
@@ -83,57 +86,58 @@ func checkDurations(o *v1alpha1.KubeProxyConfiguration, ps *problems) {
 	} {
 		switch {
 		case d.zero && d.value < 0:
-			ps.add(d.field, "%v: must be 0 or more", d.value)
+			fs.refuse(d.field, "%v: must be 0 or more", d.value)
 		case !d.zero && d.value <= 0:
-			ps.add(d.field, "%v: must be more than 0", d.value)
+			fs.refuse(d.field, "%v: must be more than 0", d.value)
 		}
 	}
 	if least, most := o.IPTables.MinSyncPeriod.Duration, o.IPTables.SyncPeriod.Duration; least > most && most > 0 {
-		ps.add("iptables.minSyncPeriod", "%v: must be at most iptables.syncPeriod, %v", least, most)
+		fs.refuse("iptables.minSyncPeriod", "%v: must be at most iptables.syncPeriod, %v", least, most)
 	}
 }
 
-func checkLogging(o *v1alpha1.KubeProxyConfiguration, ps *problems) {
-	switch o.Logging.Format {
-	case "text", "json":
-	default:
-		ps.add("logging.format", "%q: must be text or json", o.Logging.Format)
+// hiddenMetrics is the version whose metrics can be shown: that before 1.37.
+const hiddenMetrics = "1.36"
+
+func checkHiddenMetrics(version string, fs *findings) {
+	if version != "" && version != hiddenMetrics {
+		fs.refuse("showHiddenMetricsForVersion", "%q: must be %q or empty", version, hiddenMetrics)
 	}
 }
 
-func mode(m v1alpha1.ProxyMode, ps *problems) Mode {
+func mode(m v1alpha1.ProxyMode, fs *findings) Mode {
 	switch m {
 	case v1alpha1.ProxyMode(ModeIPTables):
 	case "nftables", "ipvs":
-		ps.add("mode", "%s is not served yet: must be iptables, or empty for iptables", m)
+		fs.refuse("mode", "%s: must be iptables, or empty for iptables: %[1]s is not served yet", m)
 	default:
-		ps.add("mode", "%q: must be iptables, or empty for iptables", m)
+		fs.refuse("mode", "%q: must be iptables, or empty for iptables", m)
 	}
 	return Mode(m)
 }
 
-// hostname brings a node's name into the form of the API: kube-proxy trims and
-// lowers it too (GetHostname in k8s.io/component-helpers/node/util).
-func hostname(name string, ps *problems) string {
-	trimmed := strings.ToLower(strings.TrimSpace(name))
-	if name != "" && trimmed == "" {
-		ps.add("hostnameOverride", "%q: must be the name of a node, or empty for the host's name", name)
+func hostname(name string, fs *findings) string {
+	normal := normalName(name)
+	if name != "" && normal == "" {
+		fs.refuse("hostnameOverride", "%q: must be the name of a node, or empty for the host's name", name)
 	}
-	return trimmed
+	return normal
 }
 
-func bindAddress(s string, ps *problems) netip.Addr {
+func bindAddress(s string, fs *findings) netip.Addr {
 	addr, ok := parseAddr(s)
 	if !ok {
-		ps.add("bindAddress", "%q: must be an IP address", s)
+		fs.refuse("bindAddress", "%q: must be an IP address", s)
 	}
 	return addr
 }
 
-func serverAddress(field, s string, ps *problems) netip.AddrPort {
+// serverAddress returns the zero value for no address, which only a port of 0
+// leaves.
+func serverAddress(field, s string, fs *findings) netip.AddrPort {
 	addr, ok := parseAddrPort(s)
-	if !ok {
-		ps.add(field, "%q: must be an IP address, or one with a port from 1 to 65535 (192.0.2.1:10256, [2001:db8::1]:10256)", s)
+	if !ok && s != "" {
+		fs.refuse(field, "%q: must be an IP address, or one with a port from 1 to 65535 (192.0.2.1:10256, [2001:db8::1]:10256)", s)
 	}
 	return addr
 }

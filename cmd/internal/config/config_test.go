@@ -193,7 +193,16 @@ func TestValuesOfFile(t *testing.T) {
 			c.OOMScoreAdj = 0
 		})},
 		{"featureGates: {AllowServiceExternalIPs: false}", with(func(c *Config) { c.AllowServiceExternalIPs = false })},
-		{"ipvs: {scheduler: rr, tcpTimeout: -1s}\nnftables: {masqueradeBit: 77}\nwinkernel: {sourceVip: x}\nportRange: '1'", defaults()},
+		{"portRange: '1'\nwinkernel: {sourceVip: ''}\nwindowsRunAsService: false\nipvs: {excludeCIDRs: [], syncPeriod: 30s}\nnftables: {masqueradeBit: 14}", defaults()},
+		{"bindAddressHardFail: true\nenableProfiling: true\nshowHiddenMetricsForVersion: '1.36'", with(func(c *Config) {
+			c.BindAddressHardFail, c.EnableProfiling, c.ShowHiddenMetrics = true, true, true
+		})},
+		{"logging: {vmodule: [{filePattern: a*, verbosity: 4}], options: {text: {splitStream: true, infoBufferSize: 4Ki}}}\nfeatureGates: {LoggingAlphaOptions: true}", with(func(c *Config) {
+			c.Logging.VModule = []VModule{{"a*", 4}}
+			c.Logging.SplitStream, c.Logging.InfoBufferSize = true, 4096
+		})},
+		{"featureGates: {PreferSameTrafficDistribution: true, KubeProxyIPVS: false, ClientsAllowCBOR: false, ComponentFlagz: true}", defaults()},
+		{"iptables: {masqueradeBit: 3.0}", with(func(c *Config) { c.MasqueradeBit = 3 })},
 	} {
 		got, notes, err := fromFile(t, header+tt.yaml)
 		if err != nil || len(notes) > 0 {
@@ -209,5 +218,27 @@ func TestJSONFile(t *testing.T) {
 	got, _, err := fromFile(t, `{"kind": "KubeProxyConfiguration", "apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "iptables": {"masqueradeBit": 3}}`)
 	if err != nil || got.MasqueradeBit != 3 {
 		t.Errorf("bit %d, error %v", got.MasqueradeBit, err)
+	}
+}
+
+// What is written is accepted, and means the same.
+func TestPublishedFormIsReadBack(t *testing.T) {
+	for _, args := range [][]string{
+		nil,
+		{"--v=3", "--vmodule=a=1", "--nodeport-addresses=primary", "--hostname-override=N1", "--cluster-cidr=10.0.0.0/8,fd00::/64",
+			"--feature-gates=AllowServiceExternalIPs=false", "--log-flush-frequency=1m", "--iptables-sync-period=1h", "--oom-score-adj=0"},
+	} {
+		first, _, err := fromArgs(t, "", args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := first.YAML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, notes, err := fromFile(t, string(text))
+		if d := diff(first, again); d != "" || err != nil || len(notes) > 0 {
+			t.Errorf("%s: notes %q, error %v (-written +read):\n%s\n%s", args, notes, err, d, text)
+		}
 	}
 }

@@ -21,6 +21,7 @@ const (
 // pkg/proxy/apis/config/v1alpha1/defaults.go in kube-proxy 1.37. There, as
 // here, an explicit zero of a plain field counts as empty.
 func setDefaults(o *v1alpha1.KubeProxyConfiguration) {
+	setAddresses(o)
 	setLateDefaults(o)
 
 	fill(&o.IPTables.SyncPeriod.Duration, 30*time.Second)
@@ -42,13 +43,18 @@ func setDefaults(o *v1alpha1.KubeProxyConfiguration) {
 	logsapi.SetRecommendedLoggingConfiguration(&o.Logging)
 }
 
-// setLateDefaults fills in what a flag may have emptied again: mode and
-// detectLocalMode (platformApplyDefaults in cmd/kube-proxy/app) and the
-// addresses, those of the two servers in the family of the bind address.
+// setLateDefaults fills in what a flag may have emptied again
+// (platformApplyDefaults in cmd/kube-proxy/app).
 func setLateDefaults(o *v1alpha1.KubeProxyConfiguration) {
 	fill(&o.Mode, v1alpha1.ProxyMode(ModeIPTables))
 	fill(&o.DetectLocalMode, v1alpha1.LocalMode(DetectLocalByClusterCIDR))
+	o.HealthzBindAddress = withPort(o.HealthzBindAddress, healthzPort)
+	o.MetricsBindAddress = withPort(o.MetricsBindAddress, metricsPort)
+}
 
+// setAddresses fills in the addresses, those of the two servers in the family
+// of the bind address.
+func setAddresses(o *v1alpha1.KubeProxyConfiguration) {
 	fill(&o.BindAddress, "0.0.0.0")
 	healthz, metrics := "::", "::1"
 	if bind, ok := parseAddr(o.BindAddress); ok && bind.Is4() {
@@ -56,8 +62,6 @@ func setLateDefaults(o *v1alpha1.KubeProxyConfiguration) {
 	}
 	fill(&o.HealthzBindAddress, healthz)
 	fill(&o.MetricsBindAddress, metrics)
-	o.HealthzBindAddress = withPort(o.HealthzBindAddress, healthzPort)
-	o.MetricsBindAddress = withPort(o.MetricsBindAddress, metricsPort)
 }
 
 // withPort adds port to a bare address, and returns anything else as it is.

@@ -24,8 +24,8 @@ func TestProblemsOfFile(t *testing.T) {
 		yaml string
 		want []string
 	}{
-		{"mode: nftables", []string{"c.yaml:3: mode: nftables is not served yet: must be iptables, or empty for iptables"}},
-		{"mode: ipvs", []string{"c.yaml:3: mode: ipvs is not served yet: must be iptables, or empty for iptables"}},
+		{"mode: nftables", []string{"c.yaml:3: mode: nftables: must be iptables, or empty for iptables: nftables is not served yet"}},
+		{"mode: ipvs", []string{"c.yaml:3: mode: ipvs: must be iptables, or empty for iptables: ipvs is not served yet"}},
 		{"mode: IPTables", []string{`c.yaml:3: mode: "IPTables": must be iptables, or empty for iptables`}},
 		{"iptables:\n  masqueradeBit: 32", []string{"c.yaml:4: iptables.masqueradeBit: 32: must be from 0 to 31"}},
 		{"iptables: {masqueradeBit: -1}", []string{"c.yaml:3: iptables.masqueradeBit: -1: must be from 0 to 31"}},
@@ -61,25 +61,45 @@ func TestProblemsOfFile(t *testing.T) {
 			"c.yaml:3: logging.flushFrequency: -1s: must be more than 0",
 			`c.yaml:3: logging.format: "xml": must be text or json`}},
 
-		{"iptables:\n  masqueradebit: 3\nfoo: {bar: 1}", []string{
-			"c.yaml:4: iptables.masqueradebit: no such field",
-			"c.yaml:5: foo: no such field"}},
-		{"mode: iptables\nbindAddress: 0.0.0.0\nmode: iptables", []string{"c.yaml:5: mode: is there twice, first in line 3"}},
-		{"conntrack:\n  min: 1\n  min: 2", []string{"c.yaml:5: conntrack.min: is there twice, first in line 4"}},
 		{"iptables: {syncPeriod: 30, masqueradeAll: 1}\nbindAddress: 4\nnodePortAddresses: all\nconntrack: []\nlogging: {verbosity: -1}", []string{
 			"c.yaml:3: iptables.masqueradeAll: 1: must be true or false",
 			`c.yaml:3: iptables.syncPeriod: 30: must be a duration such as "30s" or "1h15m"`,
 			"c.yaml:4: bindAddress: 4: must be a string",
 			`c.yaml:5: nodePortAddresses: "all": must be a list of strings`,
 			"c.yaml:6: conntrack: []: must be a mapping",
-			"c.yaml:7: logging.verbosity: -1: must be a whole number of 32 bits"}},
+			"c.yaml:7: logging.verbosity: -1: must be a whole number from 0 to 2147483647"}},
 		{"iptables: {syncPeriod: soon}\nclientConnection: {qps: many}\nfeatureGates: {A: maybe}", []string{
 			`c.yaml:3: iptables.syncPeriod: "soon": must be a duration such as "30s" or "1h15m"`,
 			`c.yaml:4: clientConnection.qps: "many": must be a number`,
-			`c.yaml:5: featureGates: {"A":"maybe"}: must be a mapping from names to true or false`}},
-		{"logging: {vmodule: [{filePattern: a, verbosity: 1, x: 1}]}", []string{`c.yaml:3: logging.vmodule: unknown field "[0].x"`}},
+			`c.yaml:5: featureGates.A: "maybe": must be true or false`}},
+		{"logging: {vmodule: [{filePattern: a, verbosity: x}, {verbosity: 4294967295}, {filePattern: 'a=b'}]}", []string{
+			`c.yaml:3: logging.vmodule[0].verbosity: "x": must be a whole number from 0 to 2147483647`,
+			`c.yaml:3: logging.vmodule[1].filePattern: "": must be a pattern without = and comma`,
+			"c.yaml:3: logging.vmodule[1].verbosity: 4294967295: must be from 0 to 2147483647",
+			`c.yaml:3: logging.vmodule[2].filePattern: "a=b": must be a pattern without = and comma`}},
+		{"logging: {vmodule: 1}\nfeatureGates: [A]", []string{
+			"c.yaml:3: logging.vmodule: 1: must be a list",
+			`c.yaml:4: featureGates: ["A"]: must be a mapping`}},
+		{"logging:\n  format: json\n  vmodule: [{filePattern: a, verbosity: 1}]", []string{
+			"c.yaml:5: logging.vmodule: a=1: must be empty unless logging.format is text"}},
+		{"logging: {format: json}\nfeatureGates: {AllBeta: false}", []string{
+			"c.yaml:3: logging.format: json: must be text unless the feature gate LoggingBetaOptions is on"}},
+		{"logging: {options: {text: {splitStream: true}, json: {infoBufferSize: 4Ki}}}", []string{
+			"c.yaml:3: logging.options.text.splitStream: true: must be false unless the feature gate LoggingAlphaOptions is on",
+			"c.yaml:3: logging.options.json.infoBufferSize: 4Ki: must be 0 unless the feature gate LoggingAlphaOptions is on"}},
+		{"logging: {options: {text: {infoBufferSize: much}}}", []string{
+			`c.yaml:3: logging.options.text.infoBufferSize: "much": must be a number of bytes such as 512, 4Ki or 1M`}},
+		{"featureGates:\n  Fast: true\n  PreferSameTrafficDistribution: false", []string{
+			"c.yaml:4: featureGates.Fast: true: must be a feature gate of kube-proxy 1.37",
+			"c.yaml:5: featureGates.PreferSameTrafficDistribution: false: must be true, to which this gate is locked"}},
+		{"featureGates: {WorkloadWithJob: true}", []string{
+			"c.yaml:3: featureGates.WorkloadWithJob: true: must be false while GenericWorkload is"}},
+		{"showHiddenMetricsForVersion: '1.35'", []string{`c.yaml:3: showHiddenMetricsForVersion: "1.35": must be "1.36" or empty`}},
+		{"winkernel: {enableDSR: true, sourceVip: x}\nwindowsRunAsService: true", []string{
+			"c.yaml:3: winkernel.sourceVip: x: must be empty or false: it is for Windows",
+			"c.yaml:3: winkernel.enableDSR: true: must be empty or false: it is for Windows",
+			"c.yaml:4: windowsRunAsService: true: must be false: there is no such service on Linux"}},
 		{"iptables: {masqueradeBit: 99, foo: 1}\noomScoreAdj: many", []string{
-			"c.yaml:3: iptables.foo: no such field",
 			"c.yaml:3: iptables.masqueradeBit: 99: must be from 0 to 31",
 			`c.yaml:4: oomScoreAdj: "many": must be a whole number of 32 bits`}},
 	} {

@@ -76,7 +76,7 @@ func TestProblemsOfFlagsNameTheFlag(t *testing.T) {
 	want := []string{
 		"--iptables-masquerade-bit: 40: must be from 0 to 31",
 		"--iptables-sync-period: 0s: must be more than 0",
-		"--proxy-mode: nftables is not served yet: must be iptables, or empty for iptables",
+		"--proxy-mode: nftables: must be iptables, or empty for iptables: nftables is not served yet",
 		`--cluster-cidr: "pods": must be an address range such as 10.244.0.0/16 or fd00:244::/56`,
 		`--nodeport-addresses[1]: "eth0": must be an address range such as 192.0.2.0/24, or primary, localhost or all`,
 	}
@@ -111,7 +111,7 @@ func TestFlagsBesideAFile(t *testing.T) {
 	if d := diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	ignored := []string{"--cluster-cidr: ignored beside --config", "--iptables-masquerade-bit: ignored beside --config"}
+	ignored := []string{"--cluster-cidr: is ignored beside --config", "--iptables-masquerade-bit: is ignored beside --config"}
 	if d := cmp.Diff(ignored, notes); d != "" {
 		t.Errorf("notes (-want +got):\n%s", d)
 	}
@@ -124,22 +124,137 @@ func TestEmptyHostnameFlagLeavesTheFilesName(t *testing.T) {
 	}
 }
 
-func TestNotesNameWhatHasNoEffect(t *testing.T) {
-	_, notes, err := fromFile(t, header+"enableProfiling: true\nbindAddressHardFail: true\nshowHiddenMetricsForVersion: '1.36'\n"+
-		"logging: {vmodule: [{filePattern: a, verbosity: 1}], options: {json: {splitStream: true}}}\n"+
-		"featureGates: {NFTablesNetlink: false, Fast: true, AllowServiceExternalIPs: true, PreferSameTrafficDistribution: true}")
-	if err != nil {
+func TestFlagsForCommands(t *testing.T) {
+	c, _, err := fromArgs(t, header, "--config=c.yaml", "--write-config-to=w.yaml", "--init-only", "--cleanup")
+	if err != nil || c.File != "c.yaml" || c.WriteConfigTo != "w.yaml" || !c.InitOnly || !c.Cleanup {
+		t.Errorf("file %q, write to %q, init-only %t, cleanup %t, error %v", c.File, c.WriteConfigTo, c.InitOnly, c.Cleanup, err)
+	}
+}
+
+func TestFlagsForPorts(t *testing.T) {
+	for _, tt := range []struct {
+		args             []string
+		healthz, metrics string
+		notes            []string
+	}{
+		{[]string{"--healthz-port=0", "--metrics-port=0"}, "invalid AddrPort", "invalid AddrPort", nil},
+		{[]string{"--healthz-bind-address=192.0.2.1", "--healthz-port=8", "--metrics-bind-address=::1", "--metrics-port=9"}, "192.0.2.1:8", "[::1]:9", nil},
+		{[]string{"--healthz-port=8"}, "0.0.0.0:10256", "127.0.0.1:10249", []string{"--healthz-port: has no effect: the address of --healthz-bind-address has a port"}},
+		{[]string{"--healthz-port=0", "--write-config-to=w.yaml"}, "0.0.0.0:10256", "127.0.0.1:10249", nil},
+		{[]string{"--healthz-port=0", "--config=c.yaml"}, "0.0.0.0:10256", "127.0.0.1:10249", []string{"--healthz-port: is ignored beside --config"}},
+		// The addresses of the servers follow the bind address in a file alone.
+		{[]string{"--bind-address=::", "--healthz-bind-address="}, "0.0.0.0:10256", "127.0.0.1:10249", nil},
+	} {
+		c, notes, err := fromArgs(t, header, tt.args...)
+		if err != nil || c.HealthzBindAddress.String() != tt.healthz || c.MetricsBindAddress.String() != tt.metrics || !slices.Equal(notes, tt.notes) {
+			t.Errorf("%s: %s and %s, notes %q, error %v", tt.args, c.HealthzBindAddress, c.MetricsBindAddress, notes, err)
+		}
+	}
+}
+
+func TestFlagsOfLogging(t *testing.T) {
+	got, _, err := fromArgs(t, header+"logging: {format: json, vmodule: [{filePattern: a, verbosity: 1}]}\nfeatureGates: {LoggingAlphaOptions: true}",
+		"--config=c.yaml", "--logging-format=text", "--vmodule=b=2,c=3", "--log-flush-frequency=1m", "--log-text-split-stream",
+		"--log-text-info-buffer-size=2Ki", "--log-json-split-stream", "--log-json-info-buffer-size=8")
+	want := with(func(c *Config) {
+		c.Logging = Logging{Format: "text", VModule: []VModule{{"b", 2}, {"c", 3}, {"a", 1}}, FlushFrequency: time.Minute, SplitStream: true, InfoBufferSize: 2048}
+	})
+	if d := diff(want, got); d != "" || err != nil {
+		t.Errorf("error %v (-want +got):\n%s", err, d)
+	}
+}
+
+func TestProblemOfFlagBesideAFileNamesTheFlag(t *testing.T) {
+	_, _, err := fromArgs(t, header+"logging: {verbosity: 4294967295}\nfeatureGates: {AllBeta: false}", "--config=c.yaml", "--logging-format=json")
+	want := []string{
+		"--logging-format: json: must be text unless the feature gate LoggingBetaOptions is on",
+		"c.yaml:3: logging.verbosity: 4294967295: must be from 0 to 2147483647",
+	}
+	if d := cmp.Diff(want, lines(err)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+func TestNotes(t *testing.T) {
+	for _, tt := range []struct {
+		file string
+		args []string
+		want []string
+	}{
+		{"iptables:\n  masqueradebit: 3\nfoo: {bar: 1}\nlogging: {vmodule: [{filePattern: a, verbosity: 1, x: 1}]}", nil, []string{
+			"c.yaml:4: iptables.masqueradebit: is not read: there is no such field",
+			"c.yaml:5: foo: is not read: there is no such field",
+			"c.yaml:6: logging.vmodule[0].x: is not read: there is no such field"}},
+		{"oomScoreAdj: -1\nconntrack:\n  min: 1\n  min: 2\noomScoreAdj: 7", nil, []string{
+			"c.yaml:6: conntrack.min: is there twice: line 5 is not read",
+			"c.yaml:7: oomScoreAdj: is there twice: line 3 is not read"}},
+		{"mode: iptables\n---\nmode: nftables", nil, []string{"c.yaml:5: a second document: is not read"}},
+		{"ipvs:\n  scheduler: rr\nnftables: {masqueradeBit: 77, syncPeriod: 30s}", nil, []string{
+			"c.yaml:4: ipvs.scheduler: is not read in mode iptables",
+			"c.yaml:5: nftables.masqueradeBit: is not read in mode iptables"}},
+		{"featureGates:\n  AllBeta: false\n  WatchListClient: false\n  NFTablesNetlink: false\n  AllowServiceExternalIPs: true", nil, []string{
+			"c.yaml:4: featureGates.AllBeta: has an effect on logging alone",
+			"c.yaml:5: featureGates.WatchListClient: has no effect"}},
+		{"", []string{"--ipvs-scheduler=rr", "--ipvs-sync-period=1m", "--ipvs-min-sync-period=30s", "--ipvs-strict-arp", "--feature-gates=NativeHistograms=false"}, []string{
+			"--ipvs-sync-period: is not read in mode iptables",
+			"--ipvs-min-sync-period: is not read in mode iptables",
+			"--feature-gates.NativeHistograms: has no effect",
+			"--ipvs-scheduler: is not read in mode iptables",
+			"--ipvs-strict-arp: is not read in mode iptables"}},
+	} {
+		args := tt.args
+		if tt.file != "" {
+			args = append(args, "--config=c.yaml")
+		}
+		_, notes, err := fromArgs(t, header+tt.file, args...)
+		if d := cmp.Diff(tt.want, notes); d != "" || err != nil {
+			t.Errorf("%s %s: error %v (-want +got):\n%s", tt.file, tt.args, err, d)
+		}
+	}
+}
+
+func TestOfRepeatedFieldsTheLastCounts(t *testing.T) {
+	c, _, err := fromFile(t, header+"oomScoreAdj: -1\nconntrack:\n  min: 1\n  min: 2\noomScoreAdj: 7")
+	if err != nil || c.Conntrack.Min != 2 || c.OOMScoreAdj != 7 {
+		t.Errorf("conntrack.min %d, oomScoreAdj %d, error %v", c.Conntrack.Min, c.OOMScoreAdj, err)
+	}
+}
+
+// The command line stays, and the file may change.
+func TestConfigMayBeReadAgain(t *testing.T) {
+	set := pflag.NewFlagSet("nlproxy", pflag.ContinueOnError)
+	f := Bind(set)
+	if err := set.Parse([]string{"--config=c.yaml", "--vmodule=a=1", "--v=2"}); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{
-		"featureGates.Fast: no such feature gate",
-		"featureGates.NFTablesNetlink: has no effect",
-		"featureGates.PreferSameTrafficDistribution: has no effect: it is always on",
-		"logging.options: has no effect",
-		"logging.vmodule: has no effect",
+	read := func(file string) Config {
+		c, _, err := f.Config(func(string) ([]byte, error) { return []byte(header + file), nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
 	}
-	if d := cmp.Diff(want, notes); d != "" {
-		t.Errorf("(-want +got):\n%s", d)
+	first := read("mode: iptables")
+	read("oomScoreAdj: 5\nlogging: {vmodule: [{filePattern: b, verbosity: 9}]}\nfeatureGates: {AllowServiceExternalIPs: false}")
+	if again := read("mode: iptables"); !reflect.DeepEqual(first, again) {
+		t.Errorf("first %+v\nagain %+v", first, again)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	for arg, want := range map[string]Version{
+		"": "false", "--version": "true", "--version=raw": "raw", "--version=false": "false", "--version=TRUE": "true",
+	} {
+		set := pflag.NewFlagSet("nlproxy", pflag.ContinueOnError)
+		v := BindVersion(set)
+		if err := set.Parse(strings.Fields(arg)); err != nil || *v != want {
+			t.Errorf("%q: %s, %v", arg, *v, err)
+		}
+	}
+	set := pflag.NewFlagSet("nlproxy", pflag.ContinueOnError)
+	BindVersion(set)
+	if err := set.Parse([]string{"--version=v1.37.2"}); err == nil || !strings.Contains(err.Error(), `"--version" flag: must be true, false or raw`) {
+		t.Error(err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 )
@@ -20,13 +19,13 @@ func keyword(word string) (prefixes []netip.Prefix, ok bool) {
 	return nil, false
 }
 
-func nodePortAddresses(list []string, ps *problems) NodePortAddresses {
+func nodePortAddresses(list []string, fs *findings) NodePortAddresses {
 	var addresses NodePortAddresses
 	for i, s := range list {
-		field := fmt.Sprintf("nodePortAddresses[%d]", i)
+		field := element("nodePortAddresses", i)
 		if prefixes, ok := keyword(s); ok {
 			if slices.Contains(list[:i], s) {
-				ps.add(field, "%q: must be there only once", s)
+				fs.refuse(field, "%q: must be there only once", s)
 			}
 			addresses.Primary = addresses.Primary || s == "primary"
 			addresses.Prefixes = append(addresses.Prefixes, prefixes...)
@@ -34,7 +33,7 @@ func nodePortAddresses(list []string, ps *problems) NodePortAddresses {
 		}
 		prefix, ok := parsePrefix(s)
 		if !ok {
-			ps.add(field, "%q: must be an address range such as 192.0.2.0/24, or primary, localhost or all", s)
+			fs.refuse(field, "%q: must be an address range such as 192.0.2.0/24, or primary, localhost or all", s)
 			continue
 		}
 		addresses.Prefixes = append(addresses.Prefixes, prefix)
