@@ -19,7 +19,7 @@ var imports = map[string][]string{
 	"cmd/internal/config": {
 		"github.com/spf13/pflag",
 		"go.yaml.in/yaml/v3", "sigs.k8s.io/json", "sigs.k8s.io/yaml",
-		"k8s.io/apimachinery/pkg/apis/meta/v1",
+		"k8s.io/apimachinery/pkg/api/resource", "k8s.io/apimachinery/pkg/apis/meta/v1",
 		"k8s.io/component-base/cli/flag", "k8s.io/component-base/logs/api/v1",
 		"k8s.io/kube-proxy/config/v1alpha1",
 		"k8s.io/utils/net",
@@ -32,6 +32,7 @@ var imports = map[string][]string{
 	},
 	"cmd/internal/health": {"cmd/internal/serve", "dataplane/model", "dataplane/plan", "go.uber.org/zap", "golang.org/x/sys/unix"},
 	"cmd/internal/serve":  {"go.uber.org/zap"},
+	"cmd/internal/logs":   {"cmd/internal/config", "github.com/go-logr/zapr", "go.uber.org/zap", "go.uber.org/zap/zapcore", "k8s.io/klog/v2"},
 	"cmd/internal/metrics": {
 		"conntrack", "dataplane", "dataplane/model", "watch",
 		"github.com/prometheus/client_golang/", "go.uber.org/zap", "k8s.io/client-go/tools/metrics",
@@ -76,7 +77,7 @@ var imports = map[string][]string{
 		"github.com/google/nftables/", "github.com/mdlayher/netlink", "golang.org/x/sys/unix",
 	},
 	"dataplane/leftovers": {
-		"dataplane/model", "dataplane/rules", "dataplane/wire",
+		"dataplane/legacy", "dataplane/model", "dataplane/rules", "dataplane/wire",
 		"github.com/mdlayher/netlink", "github.com/vishvananda/netlink", "golang.org/x/sys/unix",
 	},
 	"dataplane/trace": {"dataplane/rules", "dataplane/xt", "github.com/google/nftables/expr", "github.com/google/nftables/xt"},
