@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"go.uber.org/zap"
+
 	"github.com/nlproxy/nlproxy/dataplane/model"
 )
 
@@ -23,7 +25,9 @@ type directory struct {
 	reader   *manifestReader
 	report   *reporter
 	facts    *facts
+	log      *zap.Logger
 	files    map[string]*file
+	services int // how many they held last
 }
 
 // file is the objects of one file: those that it holds, and the last good state
@@ -51,6 +55,7 @@ func newDirectory(path string, o Options, f *facts, r *reporter) (*directory, er
 		reader:   reader,
 		report:   r,
 		facts:    f,
+		log:      o.Logger,
 		files:    map[string]*file{},
 	}, nil
 }
@@ -192,9 +197,20 @@ func (d *directory) publish() {
 		d.report.set(object{kindFile, model.Name{Name: name}}, problems)
 	}
 	d.report.retain(kindFile, func(n model.Name) bool { return d.files[n.Name] != nil })
+	d.warnOfEmpty(len(all.services))
 	node, problems := d.ownNode(all.nodes)
 	d.report.set(object{kindNode, model.Name{Name: d.nodeName}}, problems)
 	d.facts.replaceAll(all, node, cmp.Or(d.nodeName, d.hostName))
+}
+
+// warnOfEmpty warns of manifests that were all removed: that is as likely a
+// mistake, such as a volume that is not mounted, as it is meant.
+func (d *directory) warnOfEmpty(services int) {
+	if services == 0 && d.services > 0 {
+		d.log.Warn("no manifest holds a Service any more: all of them are gone from this node",
+			zap.String("directory", d.path), zap.Int("before", d.services))
+	}
+	d.services = services
 }
 
 // contents is the objects of all files, reduced.

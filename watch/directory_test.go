@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/nlproxy/nlproxy/dataplane/model"
 )
@@ -50,6 +52,27 @@ func (f folder) expect(services map[string]uint16, problems ...string) {
 	if diff := cmp.Diff(problems, texts(f.report.all()), compareFacts); diff != "" {
 		f.t.Errorf("problems (-want +got):\n%s", diff)
 	}
+}
+
+func TestDirectoryWarnsOnceThatAllServicesAreGone(t *testing.T) {
+	core, logged := observer.New(zap.WarnLevel)
+	f := newFolder(t, Options{Logger: zap.New(core)})
+	warned := func(times int) {
+		t.Helper()
+		if got := logged.FilterMessageSnippet("no manifest holds a Service any more").Len(); got != times {
+			t.Errorf("warned %d times, want %d: %v", got, times, logged.All())
+		}
+	}
+	f.expect(map[string]uint16{}) // as it always was
+	f.write("a.yaml", web("a", 1)+web("b", 2))
+	f.expect(map[string]uint16{"a": 1, "b": 2})
+	f.write("a.yaml", web("b", 2))
+	f.expect(map[string]uint16{"b": 2})
+	warned(0)
+	must(t, os.Remove(filepath.Join(f.path, "a.yaml")))
+	f.expect(map[string]uint16{})
+	f.expect(map[string]uint16{})
+	warned(1)
 }
 
 func firstPorts(s model.Snapshot) map[string]uint16 {
