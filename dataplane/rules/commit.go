@@ -7,6 +7,9 @@ import "slices"
 func (s *State) Commit(e Edit, handles []uint64) {
 	for _, op := range e.Ops {
 		s.count(op)
+		if op.Verb.MakesRule() && !e.base {
+			s.written[e.id.Table]++
+		}
 	}
 	switch e.effect {
 	case addsTable:
@@ -43,6 +46,9 @@ func (s *State) setBlock(e Edit, handles []uint64) {
 	h := s.chains[e.id]
 	switch e.kind {
 	case Lent:
+		if !e.base { // which were not told from those of others before
+			s.counts[e.id.Table] += len(rules) - len(h.blocks[e.owner])
+		}
 		h.rules = nil
 		h.set(e.owner, rules)
 	case Private:

@@ -17,7 +17,7 @@ func (r *Round) block(b Block, owner string) (Edit, bool) {
 		r.err = err
 		return Edit{}, false
 	}
-	e := Edit{id: b.Chain.ID, kind: b.Chain.Kind, owner: owner}
+	e := Edit{id: b.Chain.ID, kind: b.Chain.Kind, base: b.Chain.Hook != nil, owner: owner}
 	if b.Chain.Kind == Lent {
 		return e, r.anchors(&e, want)
 	}

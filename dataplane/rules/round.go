@@ -12,6 +12,7 @@ type Edit struct {
 
 	id     ChainID
 	kind   Kind
+	base   bool // the chain is a base chain
 	owner  string
 	slots  []slot
 	effect effect

@@ -142,7 +142,7 @@ func (n *node) foreign(chain string, rules ...Rule) {
 var frame = Part{Family: model.IPv4, Owner: Frame, Blocks: []Block{
 	block("Pmark", numbered(1)),
 	block("S", jump("Pmark")),
-	block("L", jump("S")),
+	{Chain{ID: ChainID{nat, "L"}, Kind: Lent, Hook: &Hook{Type: "nat"}}, []Rule{jump("S")}},
 }}
 
 func web(numbers ...int) Part {
@@ -208,6 +208,34 @@ func TestRoundRemovesWithTheOwner(t *testing.T) {
 	if got := n.state.Rules()[nat]; got != 2 {
 		t.Errorf("%d rules are counted, want 2", got)
 	}
+}
+
+// TestStateCountsRulesOfOurs: in a lent chain those that are ours, unless it is a
+// base chain, whose rules are but jumps.
+func TestStateCountsRulesOfOurs(t *testing.T) {
+	n := newNode(t)
+	n.foreign("Lkubelet", numbered(7), numbered(8))
+	n.relist()
+	shared := frame
+	shared.Blocks = append(slices.Clone(frame.Blocks), block("Lkubelet", numbered(8), numbered(9)))
+	expect := func(what string, total, written int) {
+		t.Helper()
+		if got := n.state.Rules()[nat]; got != total {
+			t.Errorf("%s: %d rules, want %d", what, got, total)
+		}
+		if got := n.state.Written()[nat]; got != written {
+			t.Errorf("%s: %d rules were written, want %d", what, got, written)
+		}
+	}
+	n.set(true, shared, web(10, 11))
+	expect("all", 7, 6) // of which the kubelet had one
+	n.set(false, web(10, 12))
+	expect("one replaced", 7, 7)
+	n.set(false, web(10))
+	expect("one deleted", 6, 7)
+	n.relist()
+	n.set(true, shared, web(10))
+	expect("all, found there", 6, 0)
 }
 
 func TestRoundOfAllRemovesWhoIsNotThere(t *testing.T) {

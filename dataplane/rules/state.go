@@ -23,8 +23,9 @@ type State struct {
 	chains map[ChainID]*held
 	// owners lists the chains in which an owner has rules, Lent ones excepted.
 	owners map[party][]ChainID
-	// counts are the rules of ours per table.
-	counts map[Table]int
+	// counts are the rules of ours per table, and written how many were made
+	// since the listing; rules in base chains are in neither.
+	counts, written map[Table]int
 }
 
 // party is an owner in one family.
@@ -68,7 +69,7 @@ func NewState(chains []ListedChain, classify Classify) *State {
 		tables: map[Table]struct{}{},
 		chains: map[ChainID]*held{},
 		owners: map[party][]ChainID{},
-		counts: map[Table]int{},
+		counts: map[Table]int{}, written: map[Table]int{},
 	}
 	for _, c := range chains {
 		s.tables[c.ID.Table] = struct{}{}
@@ -192,5 +193,9 @@ func (h *held) len() int {
 // ErrDrift if a rule is missing.
 func (s *State) Verify(c ListedChain) error { return s.learn(s.chains[c.ID], c) }
 
-// Rules returns the number of rules of ours per table.
+// Rules returns the number of rules of ours per table. What is in base chains,
+// the jumps to all others, is not counted.
 func (s *State) Rules() map[Table]int { return maps.Clone(s.counts) }
+
+// Written returns how many of such rules were written since NewState.
+func (s *State) Written() map[Table]int { return maps.Clone(s.written) }
