@@ -1,15 +1,19 @@
 package cluster_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nlproxy/nlproxy/integration/cluster"
+	"github.com/nlproxy/nlproxy/integration/daemon"
 	"github.com/nlproxy/nlproxy/integration/golden"
 	"github.com/nlproxy/nlproxy/integration/lab/labtest"
+	"github.com/nlproxy/nlproxy/integration/objects"
 )
 
 func TestMain(m *testing.M) { cluster.Main(m) }
@@ -71,4 +75,36 @@ func TestKubeProxyWritesTheGoldenRules(t *testing.T) {
 	c.Create(t, one.Objects)
 	c.StartKubeProxy(t, one.Config)
 	golden.Await(t, ns, one.Want)
+}
+
+// Each backend's rules are where they belong, and nowhere else.
+func TestKubeProxyWritesByItsBackend(t *testing.T) {
+	for _, one := range []struct {
+		backend      cluster.Backend
+		mode         string
+		program      string
+		has, hasNone string
+	}{
+		{cluster.IPTablesLegacy, "iptables", "iptables-legacy-save", ":KUBE-SERVICES", ""},
+		{cluster.NFTables, "nftables", "nft list ruleset", "table ip kube-proxy", "KUBE-SERVICES"},
+		{cluster.OnlyNFTables, "nftables", "nft list ruleset", "table ip6 kube-proxy", "KUBE-SERVICES"},
+	} {
+		t.Run(string(one.backend), func(t *testing.T) {
+			ns := golden.Namespace(t)
+			c := cluster.Start(t, ns, cluster.Options{})
+			c.Create(t, []byte(objects.YAML(t, objects.Node())))
+			config := strings.Replace(daemon.Configuration(time.Second), "mode: iptables", "mode: "+one.mode, 1)
+			c.StartKubeProxyOn(t, one.backend, []byte(config))
+			words := strings.Fields(one.program)
+			got := labtest.Run(t, ns, "", words[0], words[1:]...)
+			if !strings.Contains(got, one.has) || one.hasNone != "" && strings.Contains(got, one.hasNone) {
+				t.Errorf("%s printed:\n%s", one.program, got)
+			}
+			if one.backend == cluster.IPTablesLegacy {
+				if got := labtest.Run(t, ns, "", "nft", "list", "ruleset"); got != "" {
+					t.Errorf("nf_tables has:\n%s", got)
+				}
+			}
+		})
+	}
 }

@@ -8,13 +8,11 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/nlproxy/nlproxy/integration/lab"
-	"github.com/nlproxy/nlproxy/integration/lab/labtest"
 )
 
 // metrics is where kube-proxy counts, unless its configuration has another
@@ -25,18 +23,24 @@ const (
 	synced  = "kubeproxy_sync_proxy_rules_last_timestamp_seconds{"
 )
 
-// StartKubeProxy starts kube-proxy with a KubeProxyConfiguration, in which
-// {kubeconfig} stands for the path of a kubeconfig, and waits until it has
-// programmed the kernel once. It programs it by iptables-nft, whatever the
-// machine's own iptables is.
+// StartKubeProxy is StartKubeProxyOn with IPTablesNFT.
 func (c *Cluster) StartKubeProxy(t testing.TB, config []byte) *lab.Process {
+	t.Helper()
+	return c.StartKubeProxyOn(t, IPTablesNFT, config)
+}
+
+// StartKubeProxyOn starts kube-proxy with a KubeProxyConfiguration, in which
+// {kubeconfig} stands for the path of a kubeconfig, and waits until it has
+// programmed the kernel once. It finds the backend's programs, whatever the
+// machine's own iptables is.
+func (c *Cluster) StartKubeProxyOn(t testing.TB, b Backend, config []byte) *lab.Process {
 	t.Helper()
 	text := strings.ReplaceAll(string(config), "{kubeconfig}", c.Kubeconfig(t, KubeProxy))
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	environment := append(os.Environ(), "PATH="+iptablesNFT(t)+string(os.PathListSeparator)+os.Getenv("PATH"))
+	environment := append(os.Environ(), "PATH="+b.path(t))
 	p := start(t, c.ns, environment, program(t, "kube-proxy"), "--config="+path)
 	client := &http.Client{Transport: &http.Transport{DialContext: c.ns.DialContext}}
 	t.Cleanup(client.CloseIdleConnections)
@@ -63,28 +67,4 @@ func programmed(ctx context.Context, client *http.Client) (err error) {
 		return fmt.Errorf("it has written the rules of %d families", n)
 	}
 	return nil
-}
-
-// iptablesNFT is a folder in which the iptables programs are those that
-// program nf_tables: one program of several names.
-func iptablesNFT(t testing.TB) string {
-	t.Helper()
-	labtest.Tools(t, "iptables-nft")
-	found, err := exec.LookPath("iptables-nft")
-	if err != nil {
-		t.Fatal(err)
-	}
-	multi, err := filepath.EvalSymlinks(found)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	for _, family := range []string{"iptables", "ip6tables"} {
-		for _, kind := range []string{"", "-save", "-restore"} {
-			if err := os.Symlink(multi, filepath.Join(dir, family+kind)); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	return dir
 }
