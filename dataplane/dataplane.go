@@ -35,6 +35,13 @@ type Dataplane struct {
 	missing map[model.Family]error
 	// localnet says that RouteLocalnet has been done.
 	localnet bool
+
+	// noLocal tells which services have endpoints on other nodes alone.
+	noLocal noLocal
+	// triggers are those of changes that did not reach the kernel yet.
+	triggers []model.Trigger
+	// intruder is who overwrites our rules.
+	intruder intruder
 }
 
 // New returns a Dataplane that has not looked at the kernel yet.
@@ -50,6 +57,8 @@ func New(o Options) (*Dataplane, error) {
 		aside:    asides{byName: map[model.Name]*Aside{}, retry: o.RetryAside},
 		stuck:    map[rules.ChainID]struct{}{},
 		missing:  map[model.Family]error{},
+		noLocal:  noLocal{},
+		intruder: intruder{log: o.Logger},
 	}
 	for _, f := range model.Families {
 		d.planners[f] = plan.New(f, o.Plan)
@@ -63,22 +72,38 @@ func New(o Options) (*Dataplane, error) {
 func (d *Dataplane) Set(ctx context.Context, s model.Snapshot) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	report := Report{Services: s.Services.Len()}
-	start := time.Now()
+	report := Report{Services: s.Services.Len(), Written: map[rules.Table]int{}}
+	start, overwritten := time.Now(), d.intruder.all
 	report.Err = d.set(ctx, s, &report)
 	report.Duration = time.Since(start)
-	report.Aside = d.aside.list()
-	if d.state != nil {
-		report.Rules = d.state.Rules()
-	}
-	d.log(report)
+	report.Overwritten = d.intruder.all - overwritten
+	d.complete(&report)
+	d.log(report, s.Changed)
 	if d.opts.Observer != nil {
 		d.opts.Observer(report)
 	}
 	return report.Err
 }
 
+// complete fills in what is so after a Set, whatever it did.
+func (d *Dataplane) complete(r *Report) {
+	r.Aside = d.aside.list()
+	for _, f := range model.Families {
+		if d.missing[f] == nil {
+			r.Families = append(r.Families, f)
+		}
+	}
+	if d.state != nil {
+		r.Rules = d.state.Rules()
+	}
+	if r.Err == nil {
+		r.NoLocal = d.noLocal.count()
+		r.Triggers = d.takeTriggers()
+	}
+}
+
 func (d *Dataplane) set(ctx context.Context, s model.Snapshot, report *Report) error {
+	d.await(s)
 	d.owe(s)
 	d.verify()
 	s.Changed = d.owed
@@ -142,24 +167,5 @@ func (d *Dataplane) openLocalhost(node model.Node) {
 	d.localnet = true
 	if err := d.opts.RouteLocalnet(); err != nil {
 		d.opts.Logger.Warn("node ports on 127.0.0.0/8 will not work", zap.Error(err))
-	}
-}
-
-func (d *Dataplane) log(r Report) {
-	fields := []zap.Field{
-		zap.Int("services", r.Services), zap.Int("planned", r.Planned), zap.Bool("full", r.Full),
-		zap.Int("transactions", r.Transactions), zap.Int("operations", r.Operations),
-		zap.Int("bytes", r.Bytes), zap.Int("aside", len(r.Aside)),
-		zap.Duration("kernel", r.Kernel), zap.Duration("elapsed", r.Duration),
-	}
-	for _, c := range r.Conflicts {
-		d.opts.Logger.Warn("two services claim a frontend", zap.Stringer("conflict", c))
-	}
-	level := zap.DebugLevel
-	if r.Full || r.Planned > 0 || r.Operations > 0 {
-		level = zap.InfoLevel
-	}
-	if r.Err == nil {
-		d.opts.Logger.Log(level, "synchronised", fields...)
 	}
 }

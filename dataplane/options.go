@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -125,6 +126,9 @@ type Report struct {
 	// kernel refused of a single service included, and PartialFailures how many
 	// of them came before everything was compared. An end of the context is none.
 	Failures, PartialFailures int
+	// Overwritten is how often rules of ours were found changed or removed by
+	// somebody else.
+	Overwritten int
 	// Families are those that the kernel holds rules for, unless Err is set.
 	Families []model.Family
 	// Rules is how many rules of ours there are in each table, and Written how
@@ -143,6 +147,17 @@ type Report struct {
 	Conflicts []plan.Conflict
 	// Err is what Set returned.
 	Err error
+}
+
+// failed counts an attempt that ended in err.
+func (r *Report) failed(err error) {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return
+	}
+	r.Failures++
+	if !r.Full {
+		r.PartialFailures++
+	}
 }
 
 // NoLocal counts service ports by the traffic policy that leaves them without

@@ -43,7 +43,7 @@ func (d *Dataplane) program(ctx context.Context, s model.Snapshot, report *Repor
 			return nil
 		case drifted(err) && drifts < attempts:
 			drifts++
-			d.opts.Logger.Warn("somebody else changed rules of ours", zap.Error(err))
+			d.intruder.noticed(zap.Error(err))
 		case drifted(err) && d.overtaken():
 			return fmt.Errorf("write rules while somebody else keeps changing them: %w", err)
 		case errors.As(err, &no):
@@ -59,9 +59,6 @@ func (d *Dataplane) program(ctx context.Context, s model.Snapshot, report *Repor
 // committed tells what has been written: plans, without the services that skip
 // names and the families that the kernel lacks.
 func (d *Dataplane) committed(plans []plan.Plan, node model.Node, skip func(model.Name) bool) {
-	if d.opts.Committed == nil {
-		return
-	}
 	var written []plan.Plan
 	for _, p := range plans {
 		if d.missing[p.Family] != nil {
@@ -74,8 +71,11 @@ func (d *Dataplane) committed(plans []plan.Plan, node model.Node, skip func(mode
 			d.nameGone(p, skip)
 		}
 		written = append(written, p)
+		d.noLocal.update(p)
 	}
-	d.opts.Committed(written, node)
+	if d.opts.Committed != nil {
+		d.opts.Committed(written, node)
+	}
 }
 
 // nameGone adds to a plan of everything what is owed and not in it: it is gone,
@@ -92,8 +92,10 @@ func (d *Dataplane) nameGone(p plan.Plan, skip func(model.Name) bool) {
 // skip names left out. With full, plans are all that there is to be. After an
 // error the state is forgotten, unless it is certain that nothing was changed.
 func (d *Dataplane) write(ctx context.Context, plans []plan.Plan, full bool, skip func(model.Name) bool, report *Report) error {
-	round := d.state.Round(full, d.opts.Reader.ListChain)
-	send := newSender(ctx, d.opts, d.state, report)
+	state := d.state
+	before := state.Written()
+	round := state.Round(full, d.opts.Reader.ListChain)
+	send := newSender(ctx, d.opts, state, report)
 	for _, p := range plans {
 		if d.missing[p.Family] != nil {
 			continue
@@ -110,7 +112,12 @@ func (d *Dataplane) write(ctx context.Context, plans []plan.Plan, full bool, ski
 	if err == nil {
 		err = round.Err()
 	}
-	return d.settle(err, full || send.committed > 0)
+	for table, n := range state.Written() {
+		report.Written[table] += n - before[table]
+	}
+	err = d.settle(err, full || send.committed > 0)
+	report.failed(err)
+	return err
 }
 
 // settle forgets what a failed write left uncertain. Chains that could not be

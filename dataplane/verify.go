@@ -15,6 +15,12 @@ func (d *Dataplane) look(report *Report) error {
 		return nil
 	}
 	report.Full = true
+	err := d.list()
+	report.failed(err)
+	return err
+}
+
+func (d *Dataplane) list() error {
 	generation, err := d.opts.Reader.Generation()
 	if err != nil {
 		return fmt.Errorf("list rules: %w", err)
@@ -24,7 +30,7 @@ func (d *Dataplane) look(report *Report) error {
 		return fmt.Errorf("list rules: %w", err)
 	}
 	d.generation, d.touched, d.listed = generation, false, time.Now()
-	d.state = rules.NewState(chains, iptables.Classify)
+	d.state = rules.NewState(chains, iptables.Leftover)
 	d.state.Keep(d.stuck)
 	d.warnOfUnhooked(chains)
 	return nil
@@ -69,7 +75,7 @@ func (d *Dataplane) verifySentinels() {
 			err = d.state.Verify(listed)
 		}
 		if err != nil {
-			d.opts.Logger.Warn("somebody else changed or removed rules of ours: a firewall that was reloaded, or another program that writes KUBE-* chains", zap.Stringer("chain", id), zap.Error(err))
+			d.intruder.noticed(zap.Stringer("chain", id), zap.Error(err))
 			d.state = nil
 			return
 		}
