@@ -15,7 +15,8 @@ const anything = "*"
 // packages of this module by their folder, others by path or, for all that
 // lies below, a path that ends in a slash. Facts flow down; nothing flows up.
 var imports = map[string][]string{
-	"cmd/nlproxy": {anything},
+	"cmd/nlproxy":        {anything},
+	"cmd/nlproxy/deploy": {"cmd/internal/config", "github.com/spf13/pflag"},
 	"cmd/internal/config": {
 		"github.com/spf13/pflag",
 		"go.yaml.in/yaml/v3", "sigs.k8s.io/json", "sigs.k8s.io/yaml",

@@ -34,7 +34,7 @@ KUBE-* chains. With no command, nlproxy is "nlproxy run".`),
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})
-	cmd.AddCommand(daemon, planCommand(), rulesCommand(), flowsCommand(), cleanupCommand(), demoCommand())
+	cmd.AddCommand(daemon, planCommand(), rulesCommand(), flowsCommand(), cleanupCommand(), demoCommand(), manifestCommand())
 	return cmd
 }
 
