@@ -9,9 +9,7 @@ import (
 	"github.com/nlproxy/nlproxy/cmd/internal/config"
 	"github.com/nlproxy/nlproxy/watch"
 	"go.uber.org/zap"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // newSource returns where objects come from: a directory or an API server.
@@ -49,58 +47,30 @@ func readable(flag, path string) error {
 // gives none.
 func sourceOptions(c config.Config, log *zap.Logger) (watch.Options, error) {
 	o := watch.Options{
-		NodeName:     c.HostnameOverride,
-		NeedPodCIDRs: c.DetectLocal.Mode == config.DetectLocalByNodeCIDR,
-		Logger:       log,
+		NodeName:       c.HostnameOverride,
+		NodeNameOrigin: "the name is that of --hostname-override, hostnameOverride, and has to be that of this host's Node",
+		NeedPodCIDRs:   c.DetectLocal.Mode == config.DetectLocalByNodeCIDR,
+		Logger:         log,
 	}
-	if o.NodeName != "" || c.Manifests != "" {
+	if o.NodeName == "" && c.Manifests != "" {
 		return o, nil
+	}
+	if o.NodeName != "" {
+		return o, nodeName("--hostname-override (hostnameOverride)", o.NodeName)
 	}
 	name, err := os.Hostname()
 	if err != nil {
 		return o, fmt.Errorf("name of this host: %w", err)
 	}
 	o.NodeName = strings.ToLower(strings.TrimSpace(name))
-	return o, nil
+	o.NodeNameOrigin = "the name is this host's; if its Node has another one, give that by --hostname-override, hostnameOverride"
+	return o, nodeName("name of this host, in place of which --hostname-override (hostnameOverride) gives its Node's", o.NodeName)
 }
 
-// clientConfig finds the API server: by the kubeconfig file, by --master over
-// it, or by the service account of the pod that this runs in.
-func clientConfig(c config.Config) (*rest.Config, error) {
-	client, err := foundConfig(c)
-	if err != nil {
-		return nil, err
+// nodeName is an error that names where a name is from that no Node can have.
+func nodeName(from, name string) error {
+	if errs := validation.IsDNS1123Subdomain(name); len(errs) > 0 {
+		return fmt.Errorf("%s: %q cannot be the name of a Node: %s", from, name, strings.Join(errs, "; "))
 	}
-	client.AcceptContentTypes = c.ClientConnection.AcceptContentTypes
-	client.ContentType = c.ClientConnection.ContentType
-	client.QPS, client.Burst = c.ClientConnection.QPS, c.ClientConnection.Burst
-	client.UserAgent = rest.DefaultKubernetesUserAgent()
-	return client, nil
-}
-
-func foundConfig(c config.Config) (*rest.Config, error) {
-	kubeconfig := c.ClientConnection.Kubeconfig
-	if kubeconfig == "" && c.Master == "" {
-		client, err := rest.InClusterConfig()
-		if errors.Is(err, rest.ErrNotInCluster) {
-			return nil, errors.New("no source of objects: give --kubeconfig (clientConnection.kubeconfig), --master or --manifests, " +
-				"or run in a pod with a service account (KUBERNETES_SERVICE_HOST is not set)")
-		}
-		return client, err
-	}
-	if kubeconfig != "" {
-		if err := readable("--kubeconfig (clientConnection.kubeconfig)", kubeconfig); err != nil {
-			return nil, err
-		}
-	}
-	client, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-		&clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig},
-		&clientcmd.ConfigOverrides{ClusterInfo: api.Cluster{Server: c.Master}}).ClientConfig()
-	switch {
-	case clientcmd.IsEmptyConfig(err):
-		return nil, fmt.Errorf("--kubeconfig (clientConnection.kubeconfig): %s: no cluster is configured in it", kubeconfig)
-	case err != nil:
-		return nil, fmt.Errorf("--kubeconfig (clientConnection.kubeconfig), --master: %w", err)
-	}
-	return client, nil
+	return nil
 }
