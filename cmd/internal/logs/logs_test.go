@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,15 +16,28 @@ import (
 )
 
 // written is what Logs wrote.
-type written struct{ out, err bytes.Buffer }
+type written struct{ out, err stream }
+
+// stream is a buffer for several goroutines.
+type stream struct {
+	guard sync.Mutex
+	text  bytes.Buffer
+}
+
+func (s *stream) Write(p []byte) (int, error) {
+	s.guard.Lock()
+	defer s.guard.Unlock()
+	return s.text.Write(p)
+}
 
 var clock = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+(Z|[+-]\d\d:\d\d)`)
 
 // take returns what was written since it was asked last, without times.
-func take(b *bytes.Buffer) string {
-	text := clock.ReplaceAllString(b.String(), "NOW")
-	b.Reset()
-	return text
+func take(s *stream) string {
+	s.guard.Lock()
+	defer s.guard.Unlock()
+	defer s.text.Reset()
+	return clock.ReplaceAllString(s.text.String(), "NOW")
 }
 
 func start(t *testing.T, l config.Logging) (*Logs, *written) {
@@ -46,8 +60,8 @@ func TestFormats(t *testing.T) {
 		for _, modules := range [][]config.VModule{nil, {{FilePattern: "x", Verbosity: 1}}} {
 			logs, w := start(t, config.Logging{Format: format, VModule: modules})
 			logs.Logger().Info("done", zap.Int("services", 3), zap.Duration("took", 1500*time.Millisecond))
-			if got := take(&w.err); got != want || w.out.Len() > 0 {
-				t.Errorf("%q: %q, and on standard output %q", format, got, take(&w.out))
+			if got, out := take(&w.err), take(&w.out); got != want || out != "" {
+				t.Errorf("%q: %q, and on standard output %q", format, got, out)
 			}
 		}
 	}
