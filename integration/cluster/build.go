@@ -83,8 +83,8 @@ func buildInto(cache, source string) error {
 	return os.Rename(partial, cache)
 }
 
-// program is the path of a built program; without it t is skipped.
-func program(t testing.TB, name string) string {
+// Program is the path of a built program; without it t is skipped.
+func Program(t testing.TB, name string) string {
 	t.Helper()
 	_, cache, err := folders()
 	if err != nil {

@@ -59,7 +59,7 @@ func Start(t testing.TB, ns *lab.Namespace, o Options) *Cluster {
 
 func (c *Cluster) startEtcd(t testing.TB) {
 	t.Helper()
-	start(t, c.ns, nil, program(t, "etcd"),
+	start(t, c.ns, nil, Program(t, "etcd"),
 		"--data-dir="+filepath.Join(c.dir, "etcd"),
 		"--listen-client-urls="+etcd,
 		"--advertise-client-urls="+etcd,
@@ -74,7 +74,7 @@ func (c *Cluster) startEtcd(t testing.TB) {
 // data that it had, and waits until it is ready.
 func (c *Cluster) StartAPIServer(t testing.TB) {
 	t.Helper()
-	c.apiserver = start(t, c.ns, nil, program(t, "kube-apiserver"), c.apiserverFlags()...)
+	c.apiserver = start(t, c.ns, nil, Program(t, "kube-apiserver"), c.apiserverFlags()...)
 	c.await(t, c.apiserver, "the API server", func(ctx context.Context) error {
 		client, err := kubernetes.NewForConfig(c.Config(Admin))
 		if err != nil {

@@ -41,7 +41,7 @@ func (c *Cluster) StartKubeProxyOn(t testing.TB, b Backend, config []byte) *lab.
 		t.Fatal(err)
 	}
 	environment := append(os.Environ(), "PATH="+b.path(t))
-	p := start(t, c.ns, environment, program(t, "kube-proxy"), "--config="+path)
+	p := start(t, c.ns, environment, Program(t, "kube-proxy"), "--config="+path)
 	client := &http.Client{Transport: &http.Transport{DialContext: c.ns.DialContext}}
 	t.Cleanup(client.CloseIdleConnections)
 	c.await(t, p, "kube-proxy", func(ctx context.Context) error { return programmed(ctx, client) })
