@@ -18,6 +18,10 @@ func (s *State) Commit(e Edit, handles []uint64) {
 		s.chains[e.id] = &held{kind: e.kind}
 	case clearsLoose:
 		s.chains[e.id].rules = nil
+	case unhooks:
+		for _, op := range e.Ops {
+			delete(s.chains[e.id].jumps, op.Handle)
+		}
 	case flushesChain:
 		s.chains[e.id].rules = nil
 	case deletesChain:

@@ -1,6 +1,9 @@
 package rules
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // Remove returns the edits that leave nothing of ours: every anchor that jumps
 // to a chain of ours goes, and then those chains. Lent chains stay, and all in
@@ -10,7 +13,7 @@ func (s *State) Remove() []Edit {
 	for _, id := range s.sorted() {
 		h := s.chains[id]
 		if h.kind == Lent {
-			anchors = append(anchors, unhook(id, h))
+			anchors = append(anchors, unhook(id, h, func(string) bool { return true }))
 			continue
 		}
 		flushes = append(flushes, Edit{id: id, effect: flushesChain, Ops: []Op{chainOp(Flush, id)}})
@@ -28,11 +31,12 @@ func (s *State) sorted() []ChainID {
 	return ids
 }
 
-func unhook(id ChainID, h *held) Edit {
-	e := Edit{id: id, kind: Lent}
-	for _, rule := range h.rules {
-		if rule.ours {
-			e.Ops = append(e.Ops, Op{Verb: Delete, Place: Place{Frame, id, -1}, Handle: rule.handle})
+// unhook deletes the rules of a Lent chain that jump to those chains of ours.
+func unhook(id ChainID, h *held, to func(chain string) bool) Edit {
+	e := Edit{id: id, kind: Lent, effect: unhooks}
+	for _, handle := range slices.Sorted(maps.Keys(h.jumps)) {
+		if to(h.jumps[handle]) {
+			e.Ops = append(e.Ops, Op{Verb: Delete, Place: Place{Frame, id, -1}, Handle: handle})
 		}
 	}
 	return e

@@ -25,6 +25,7 @@ const (
 	addsTable
 	addsChain
 	clearsLoose
+	unhooks
 	flushesChain
 	deletesChain
 )
@@ -55,8 +56,8 @@ type Round struct {
 	// claims are the rules and chains of the listing that owners were found for.
 	claims claims
 	// What Finish returns, in this order.
-	shared, tails, lent, loose []Edit
-	gone                       []ChainID
+	shared, tails, lent, loose, unhooked []Edit
+	gone                                 []ChainID
 }
 
 // Round begins a round. With all, the parts that are added are all there are:
@@ -117,7 +118,7 @@ func (r *Round) Finish() []Edit {
 	if r.all {
 		r.dropOthers()
 	}
-	edits := slices.Concat(r.shared, r.tails, r.lent, r.loose)
+	edits := slices.Concat(r.shared, r.tails, r.lent, r.loose, r.unhooked)
 	for _, id := range r.gone {
 		if h := r.state.chains[id]; !h.kept || len(h.rules) > 0 {
 			edits = append(edits, Edit{id: id, effect: flushesChain, Ops: []Op{chainOp(Flush, id)}})
@@ -185,22 +186,35 @@ func (r *Round) dropBlock(id ChainID, owner string) {
 }
 
 // dropOthers removes what belongs to owners that were not added, and what
-// belongs to nobody.
+// belongs to nobody, with the jumps to it from Lent chains.
 func (r *Round) dropOthers() {
 	for who := range r.state.owners {
 		if !has(r.wanted, who) {
 			r.drop(Part{Family: who.family, Owner: who.owner})
 		}
 	}
+	nobodys := map[ChainID]struct{}{}
 	for id, h := range r.state.chains {
 		switch {
 		case h.kind == Private && !h.claimed && !has(r.claims.chains, id) && !has(r.made, id):
+			nobodys[id] = struct{}{}
 			r.gone = append(r.gone, id)
 		case h.kind == Shared:
 			r.clearLoose(id, h)
 		}
 	}
 	slices.SortFunc(r.gone, ChainID.compare)
+	r.unhook(nobodys)
+}
+
+// unhook deletes the jumps from Lent chains to chains.
+func (r *Round) unhook(chains map[ChainID]struct{}) {
+	for id, h := range r.state.chains {
+		e := unhook(id, h, func(chain string) bool { return has(chains, ChainID{id.Table, chain}) })
+		if len(e.Ops) > 0 {
+			r.unhooked = append(r.unhooked, e)
+		}
+	}
 }
 
 func (r *Round) clearLoose(id ChainID, h *held) {

@@ -40,6 +40,9 @@ type held struct {
 	// rules of a Private chain in order. Of another chain those that a listing
 	// showed and no owner has claimed yet, of a Lent one also those of others.
 	rules []entry
+	// jumps are the rules of a Lent chain that jump to a chain of ours as a
+	// whole, as they were listed: by handle the name of that chain.
+	jumps map[uint64]string
 	// blocks of a Shared or Lent chain by owner.
 	blocks map[string][]entry
 	// claimed says that the owner of a Private chain is known.
@@ -53,8 +56,6 @@ type held struct {
 type entry struct {
 	sum    uint64
 	handle uint64
-	// ours marks a rule of a Lent chain that jumps to a chain of ours.
-	ours bool
 }
 
 // Classify tells the kind of a chain of ours; false for a chain that is none
@@ -79,11 +80,10 @@ func NewState(chains []ListedChain, classify Classify) *State {
 		}
 		h := &held{kind: kind}
 		for _, r := range c.Rules {
-			e := entry{sum: s.sum(r.Exprs), handle: r.Handle}
-			if kind == Lent {
-				e.ours = jumpsToOurs(c.ID.Table, r.Exprs, classify)
-			}
-			h.rules = append(h.rules, e)
+			h.rules = append(h.rules, entry{sum: s.sum(r.Exprs), handle: r.Handle})
+		}
+		if kind == Lent {
+			h.jumps = jumpsToOurs(c, classify)
 		}
 		s.chains[c.ID] = h
 		if kind != Lent {
@@ -113,20 +113,35 @@ func (s *State) sum(exprs []byte) uint64 {
 	return maphash.Bytes(s.seed, canonical)
 }
 
-// jumpsToOurs reports whether a rule jumps to a chain that is ours as a whole.
-// A rule that cannot be read is not ours.
-func jumpsToOurs(t Table, exprs []byte, classify Classify) bool {
+// jumpsToOurs returns, by handle, which chains that are ours as a whole the
+// rules of a chain jump to.
+func jumpsToOurs(c ListedChain, classify Classify) map[uint64]string {
+	jumps := map[uint64]string{}
+	for _, r := range c.Rules {
+		to := destination(c.ID.Table, r.Exprs)
+		if to == "" {
+			continue
+		}
+		if kind, ours := classify(ChainID{c.ID.Table, to}); ours && kind != Lent {
+			jumps[r.Handle] = to
+		}
+	}
+	return jumps
+}
+
+// destination is the chain that a rule jumps to; "" for none, or if the rule
+// cannot be read.
+func destination(t Table, exprs []byte) string {
 	decoded, err := Decode(t.Family, exprs)
 	if err != nil {
-		return false
+		return ""
 	}
 	for _, e := range decoded {
 		if v, ok := e.(*expr.Verdict); ok && v.Chain != "" {
-			kind, ours := classify(ChainID{t, v.Chain})
-			return ours && kind != Lent
+			return v.Chain
 		}
 	}
-	return false
+	return ""
 }
 
 // learn fills in the handles of a chain from a listing of it, which must show
