@@ -7,18 +7,18 @@ import (
 	"github.com/nlproxy/nlproxy/dataplane/rules"
 )
 
-// Cleanup removes all chains of ours and of a kube-proxy in iptables mode, and
-// every jump to them from a base chain, in one transaction, or in several where
-// the socket may not grow. KUBE-FIREWALL, which the kubelet uses too, and what
-// else others own stays. It returns how many operations that took; 0 if there
-// was nothing.
+// Cleanup removes all chains of ours and of a kube-proxy in iptables or ipvs
+// mode, and every jump to them from a base chain, in one transaction, or in
+// several where the socket may not grow. KUBE-FIREWALL, which the kubelet uses
+// too, and what else others own stays. It returns how many operations that took;
+// 0 if there was nothing.
 func Cleanup(r Reader, w Writer) (int, error) {
 	chains, err := r.List(iptables.Tables())
 	if err != nil {
 		return 0, fmt.Errorf("list rules: %w", err)
 	}
 	var ops []rules.Op
-	for _, e := range rules.NewState(chains, iptables.Classify).Remove() {
+	for _, e := range rules.NewState(chains, iptables.Leftover).Remove() {
 		ops = append(ops, e.Ops...)
 	}
 	for rest := ops; len(rest) > 0; {

@@ -1,7 +1,8 @@
-// Package leftovers finds and removes what kube-proxy's other modes leave in
-// the kernel: the tables of the nftables mode, and the virtual servers, the
-// device and the sets of the ipvs mode. The chains of the ipvs mode are in
-// tables that package iptables knows, and go with the rules that nobody wants.
+// Package leftovers finds and removes what a kube-proxy leaves in the kernel
+// that is not among the chains of iptables-nft: the tables of its nftables mode,
+// the chains of iptables-legacy, and the virtual servers, the device and the
+// sets of its ipvs mode. What is in iptables-nft, of the ipvs mode too, goes
+// with the chains that nobody wants any more; see package dataplane.
 //
 // Guarantees:
 //   - No gap. Nothing here is in the way of rules that are in place already, so

@@ -36,20 +36,27 @@ type Found struct {
 	Kind string
 	// Name tells it from others of its kind, for instance "ip kube-proxy".
 	Name string
+	// Note is what else there is to know about it; mostly empty.
+	Note string
 	// Kept is why Remove could not remove it; else nil.
 	Kept error
 }
 
-// String returns the kind and the name, and why it is still there.
+// String returns for instance "ipset KUBE-CLUSTER-IP (stays: rules of others
+// refer to it)".
 func (f Found) String() string {
-	if f.Kept != nil {
-		return fmt.Sprintf("%s %s (stays: %v)", f.Kind, f.Name, f.Kept)
+	s := f.Kind + " " + f.Name
+	if f.Note != "" {
+		s += " (" + f.Note + ")"
 	}
-	return f.Kind + " " + f.Name
+	if f.Kept != nil {
+		s += fmt.Sprintf(" (stays: %v)", f.Kept)
+	}
+	return s
 }
 
-// look finds what one mode left, and returns what removes it. That sets Kept
-// where something is in use, which is no error.
+// look finds what one mode left, and returns what removes it, which sets Kept of
+// what stays. That something is in use is no error.
 type look func(Options) (found []Found, remove func(found []Found) error, err error)
 
 // steps stand for themselves: one that fails does not stop the others.
@@ -58,6 +65,7 @@ var steps = [...]struct {
 	look look
 }{
 	{"nftables mode", lookForTables},
+	{"iptables mode, legacy", lookForLegacy}, // before the sets that its rules may refer to
 	{"ipvs mode", lookForIPVS},
 }
 
