@@ -119,7 +119,7 @@ func (s *Server) attempt(ctx context.Context) (listened bool, err error) {
 		return false, err
 	}
 	s.opts.Logger.Info("serving", zap.String("what", s.opts.Name), zap.Stringer("address", listener.Addr()))
-	server := HTTP(s.opts.Handler)
+	server := HTTP(s.opts.Handler, s.opts.Logger)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	select {
@@ -132,9 +132,10 @@ func (s *Server) attempt(ctx context.Context) (listened bool, err error) {
 	return true, <-ended
 }
 
-// HTTP returns a server that does not wait for ever for clients.
-func HTTP(h http.Handler) *http.Server {
-	return &http.Server{Handler: h, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout}
+// HTTP returns a server that does not wait for ever for clients, and that tells
+// log of what goes wrong.
+func HTTP(h http.Handler, log *zap.Logger) *http.Server {
+	return &http.Server{Handler: h, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, ErrorLog: zap.NewStdLog(log)}
 }
 
 // Stop closes what s listens on, lets requests end for up to two seconds, and
