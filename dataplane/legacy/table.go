@@ -87,11 +87,17 @@ func (t *table) checkHooks() error {
 			continue
 		}
 		first, policy := t.at(t.info.entry[hook]), t.at(t.info.underflow[hook])
-		if first < 0 || policy < first || t.entries[policy].chain != base || t.entries[policy].kind != standard {
+		if first < 0 || policy < first || !t.isPolicy(policy) {
 			return fmt.Errorf("base chain %s is from %d to %d", name, t.info.entry[hook], t.info.underflow[hook])
 		}
 	}
 	return nil
+}
+
+// isPolicy reports whether an entry may end a base chain.
+func (t *table) isPolicy(i int) bool {
+	e := t.entries[i]
+	return e.chain == base && e.kind == standard && e.verdict < 0
 }
 
 // at is the index of the entry that begins at offset; negative if none does.
