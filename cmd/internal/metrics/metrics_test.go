@@ -60,6 +60,8 @@ nlproxy_conntrack_flows_deleted_total{reason="service_gone"} 0
 nlproxy_kernel_seconds_total 0
 # TYPE nlproxy_operations_total counter
 nlproxy_operations_total 0
+# TYPE nlproxy_rules_overwritten_total counter
+nlproxy_rules_overwritten_total 0
 # TYPE nlproxy_services_aside gauge
 nlproxy_services_aside 0
 # TYPE nlproxy_transaction_bytes_total counter
@@ -76,7 +78,8 @@ func TestMetricsOfNothingAreZero(t *testing.T) {
 
 func TestMetricsShowWhatTheyWereTold(t *testing.T) {
 	m := made(t, Options{
-		Build: build,
+		Build:              build,
+		HealthPortsFailing: func() int { return 2 },
 		Stats: func() (conntrack.Stats, error) {
 			return conntrack.Stats{Entries: 30, Limit: 40, InsertFailed: 1, Drop: 2, EarlyDrop: 3, Invalid: 4,
 				ChainTooLong: 5, ClashResolved: 6}, nil
@@ -88,7 +91,7 @@ func TestMetricsShowWhatTheyWereTold(t *testing.T) {
 	m.ObserveFlows(conntrack.Pass{Deleted: map[conntrack.Orphan]int{conntrack.EndpointGone: 7, conntrack.ServiceGone: 2}})
 	m.ObserveFlows(conntrack.Pass{Deleted: map[conntrack.Orphan]int{conntrack.EndpointGone: 1}})
 	m.Observe(dataplane.Report{Transactions: 1, Operations: 200, Bytes: 3000, Kernel: 1500 * time.Millisecond, Aside: make([]dataplane.Aside, 2)})
-	m.Observe(dataplane.Report{Transactions: 2, Operations: 1, Bytes: 500, Kernel: 250 * time.Millisecond, Aside: make([]dataplane.Aside, 1)})
+	m.Observe(dataplane.Report{Transactions: 2, Operations: 1, Bytes: 500, Overwritten: 3, Kernel: 250 * time.Millisecond, Aside: make([]dataplane.Aside, 1)})
 	want := built + `# TYPE nlproxy_conntrack_chain_too_long_total counter
 nlproxy_conntrack_chain_too_long_total 5
 # TYPE nlproxy_conntrack_clash_resolved_total counter
@@ -119,6 +122,10 @@ nlproxy_conntrack_unwritable{setting="net/netfilter/nf_conntrack_max"} 1
 nlproxy_kernel_seconds_total 1.75
 # TYPE nlproxy_operations_total counter
 nlproxy_operations_total 201
+# TYPE nlproxy_rules_overwritten_total counter
+nlproxy_rules_overwritten_total 3
+# TYPE nlproxy_service_health_port_failures gauge
+nlproxy_service_health_port_failures 2
 # TYPE nlproxy_services_aside gauge
 nlproxy_services_aside 1
 # TYPE nlproxy_transaction_bytes_total counter
@@ -134,7 +141,7 @@ nlproxy_transactions_total 3
 func TestMetricsLeaveOutWhatCannotBeRead(t *testing.T) {
 	core, logged := observer.New(zapcore.WarnLevel)
 	m := made(t, Options{
-		Build: build,
+		Build:  build,
 		Stats:  func() (conntrack.Stats, error) { return conntrack.Stats{}, errors.New("no such table") },
 		Logger: zap.New(core),
 	})
