@@ -14,34 +14,21 @@ import (
 	"github.com/nlproxy/nlproxy/integration/lab"
 	"github.com/nlproxy/nlproxy/integration/lab/labtest"
 	"github.com/nlproxy/nlproxy/integration/objects"
+	"github.com/nlproxy/nlproxy/integration/site"
 )
 
-func TestMain(m *testing.M) {
-	daemon.Build()
-	cluster.MainAsRoot(m)
-}
+func TestMain(m *testing.M) { site.Main(m) }
 
-// A rig is a node with servers at every pod, and an API server that knows it
-// and lets the daemon read what it needs.
+// A rig is a site whose API server lets the daemon read what it needs.
 type rig struct {
-	*lab.Node
-	*cluster.Cluster
+	*site.Site
 	admin kubernetes.Interface
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("needs an API server, which takes long to build and a while to start")
-	}
-	ns := labtest.Namespace(t)
-	r := &rig{Node: labtest.Node(t, lab.Options{Namespace: ns, Pods: 6, RemotePods: 5})}
-	for _, place := range append(r.Pods, r.Remote...) {
-		labtest.Serve(t, place, "tcp", objects.TargetPort)
-	}
-	r.Cluster = cluster.Start(t, ns, cluster.Options{Bulk: true})
+	r := &rig{Site: site.New(t, site.Options{Pods: 6, Remote: 5, Networks: []string{"tcp"}})}
 	r.admin = r.Client(t, cluster.Admin)
-	r.Create(t, []byte(objects.YAML(t, objects.Node())))
 	r.allow(t, needed...)
 	return r
 }
@@ -49,11 +36,7 @@ func newRig(t *testing.T) *rig {
 // options are those of a daemon that is the service account.
 func (r *rig) options(t *testing.T) daemon.Options {
 	t.Helper()
-	return daemon.Options{
-		Namespace:  r.Self.Namespace,
-		Config:     daemon.Configuration(minSyncPeriod),
-		Kubeconfig: r.Kubeconfig(t, cluster.ServiceAccount),
-	}
+	return r.Options(t, cluster.ServiceAccount, minSyncPeriod)
 }
 
 // minSyncPeriod is the least time between two synchronisations.

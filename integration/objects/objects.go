@@ -3,6 +3,7 @@
 package objects
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -33,7 +34,8 @@ const (
 // namespace is that of all objects.
 const namespace = corev1.NamespaceDefault
 
-// A Service is a Service of IPv4 and the EndpointSlice behind it.
+// A Service is a Service of IPv4, or of both families, and the EndpointSlices
+// behind it.
 type Service struct {
 	Name string
 	// Number, 1 to 2000, makes its addresses and its node port. Balanced ones
@@ -48,15 +50,18 @@ type Service struct {
 	// Affinity is by client, for three hours.
 	Affinity bool
 	// Local keeps traffic from inside on the node.
-	Local     bool
+	Local bool
+	// DualStack gives it addresses of IPv6 too.
+	DualStack bool
 	Labels    map[string]string
 	Endpoints []Endpoint
 }
 
 // An Endpoint is a ready one, on a node that need not be where its address is.
+// Services of both families need both addresses.
 type Endpoint struct {
-	Address netip.Addr
-	Node    string
+	Address, IPv6 netip.Addr
+	Node          string
 }
 
 // At are endpoints at places of the lab, on the nodes where these are.
@@ -67,7 +72,7 @@ func At(places ...*lab.Place) []Endpoint {
 		if strings.HasPrefix(p.Name, "remote") {
 			node = Elsewhere
 		}
-		list = append(list, Endpoint{p.IPv4(), node})
+		list = append(list, Endpoint{p.IPv4(), p.IPv6(), node})
 	}
 	return list
 }
@@ -75,6 +80,18 @@ func At(places ...*lab.Place) []Endpoint {
 // ClusterIP is where s is reached in the cluster.
 func (s Service) ClusterIP() netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 96, byte(1 + s.Number/250), byte(1 + s.Number%250)}), Port)
+}
+
+// ClusterIPv6 is ClusterIP of the other family, if s has both.
+func (s Service) ClusterIPv6() netip.AddrPort {
+	return netip.AddrPortFrom(numbered("fd00:96::1:0", s.Number), Port)
+}
+
+// numbered is an address of IPv6 with a number in its last two bytes.
+func numbered(prefix string, number int) netip.Addr {
+	a := netip.MustParseAddr(prefix).As16()
+	binary.BigEndian.PutUint16(a[14:], uint16(number))
+	return netip.AddrFrom16(a)
 }
 
 // NodePort is where s is reached on an address of the node, unless its type is
@@ -88,6 +105,11 @@ func (s Service) nodePort() uint16 { return uint16(30000 + s.Number) }
 // Balancer is the address of s's load balancer, if its type is LoadBalancer.
 func (s Service) Balancer() netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{203, 0, 113, byte(s.Number)}), Port)
+}
+
+// BalancerIPv6 is Balancer of the other family, if s has both.
+func (s Service) BalancerIPv6() netip.AddrPort {
+	return netip.AddrPortFrom(numbered("2001:db8::", s.Number), Port)
 }
 
 // Object is the Service itself.
@@ -114,7 +136,21 @@ func (s Service) Object() *corev1.Service {
 	if s.Type == corev1.ServiceTypeLoadBalancer {
 		o.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: s.Balancer().Addr().String()}}
 	}
+	if s.DualStack {
+		s.addFamily(o)
+	}
 	return o
+}
+
+// addFamily gives o what it has of IPv6.
+func (s Service) addFamily(o *corev1.Service) {
+	policy := corev1.IPFamilyPolicyRequireDualStack
+	o.Spec.IPFamilyPolicy = &policy
+	o.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
+	o.Spec.ClusterIPs = []string{o.Spec.ClusterIP, s.ClusterIPv6().Addr().String()}
+	if ingress := &o.Status.LoadBalancer.Ingress; len(*ingress) > 0 {
+		*ingress = append(*ingress, corev1.LoadBalancerIngress{IP: s.BalancerIPv6().Addr().String()})
+	}
 }
 
 func (s Service) ports() []corev1.ServicePort {
@@ -138,15 +174,24 @@ func (s Service) protocols() []corev1.Protocol {
 
 func portName(p corev1.Protocol) string { return strings.ToLower(string(p)) }
 
-// Slice is the EndpointSlice behind s.
+// Slice is the EndpointSlice of IPv4 behind s.
 func (s Service) Slice() *discoveryv1.EndpointSlice {
+	return s.slice(s.Name+"-1", discoveryv1.AddressTypeIPv4, func(e Endpoint) netip.Addr { return e.Address })
+}
+
+// SliceIPv6 is that of IPv6, if s has both families.
+func (s Service) SliceIPv6() *discoveryv1.EndpointSlice {
+	return s.slice(s.Name+"-2", discoveryv1.AddressTypeIPv6, func(e Endpoint) netip.Addr { return e.IPv6 })
+}
+
+func (s Service) slice(name string, kind discoveryv1.AddressType, address func(Endpoint) netip.Addr) *discoveryv1.EndpointSlice {
 	o := &discoveryv1.EndpointSlice{
 		TypeMeta: metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"},
 		ObjectMeta: metav1.ObjectMeta{
-			Name: s.Name + "-1", Namespace: namespace,
+			Name: name, Namespace: namespace,
 			Labels: map[string]string{discoveryv1.LabelServiceName: s.Name},
 		},
-		AddressType: discoveryv1.AddressTypeIPv4,
+		AddressType: kind,
 		Endpoints:   []discoveryv1.Endpoint{},
 	}
 	if s.Headless {
@@ -159,7 +204,7 @@ func (s Service) Slice() *discoveryv1.EndpointSlice {
 	for _, e := range s.Endpoints {
 		ready := true
 		o.Endpoints = append(o.Endpoints, discoveryv1.Endpoint{
-			Addresses:  []string{e.Address.String()},
+			Addresses:  []string{address(e).String()},
 			NodeName:   &e.Node,
 			Conditions: discoveryv1.EndpointConditions{Ready: &ready},
 		})
@@ -186,6 +231,9 @@ func Documents(t testing.TB, services ...Service) string {
 	var all []runtime.Object
 	for _, s := range services {
 		all = append(all, s.Object(), s.Slice())
+		if s.DualStack {
+			all = append(all, s.SliceIPv6())
+		}
 	}
 	return YAML(t, all...)
 }
