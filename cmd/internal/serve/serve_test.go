@@ -12,10 +12,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/nlproxy/nlproxy/integration/lab/labtest"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 )
+
+func TestMain(m *testing.M) { labtest.Main(m) }
 
 var somewhere = netip.MustParseAddrPort("192.0.2.1:10249")
 
