@@ -66,15 +66,17 @@ func (s *Server) Queued(families ...model.Family) {
 	}
 }
 
-// Synced says that all there was to be written for these families has been, or
-// that they are going to be served from now on. A family of which it was never
-// called is in no answer, and can make none worse.
+// Synced says that all there was to be written has been, and names the families
+// that are served: a family that this kernel turned out not to have waits for
+// nothing. Before anything is written it says what is going to be served, from
+// when on that may not take too long.
 func (s *Server) Synced(families ...model.Family) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
+	clear(s.queued)
+	clear(s.synced)
 	for _, f := range families {
-		delete(s.queued, f)
 		s.synced[f] = now
 	}
 }

@@ -169,3 +169,24 @@ func TestServerNamesTheFieldThatCannotBeUsed(t *testing.T) {
 		}
 	}
 }
+
+func TestAFamilyThatIsNotServedWaitsForNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := New(Options{Late: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Synced(model.IPv4, model.IPv6)
+		s.Queued(model.IPv4, model.IPv6)
+		time.Sleep(time.Minute)
+		if s.Healthy() {
+			t.Error("healthy, though nothing was written in time")
+		}
+		s.Synced(model.IPv4)
+		s.Queued(model.IPv6)
+		time.Sleep(time.Minute)
+		if !s.Healthy() {
+			t.Error("unhealthy for a family that is not served")
+		}
+	})
+}
