@@ -2,6 +2,7 @@ package config
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/kube-proxy/config/v1alpha1"
 	"sigs.k8s.io/yaml"
 )
@@ -25,4 +26,11 @@ func publish(o *v1alpha1.KubeProxyConfiguration) v1alpha1.KubeProxyConfiguration
 	p.NFTables.SyncPeriod, p.NFTables.MinSyncPeriod = metav1.Duration{}, metav1.Duration{}
 	p.NFTables.MasqueradeAll = false
 	return p
+}
+
+// WithVerbosity returns c with another logging.verbosity, which is the one thing
+// that can be changed of a process that runs.
+func (c Config) WithVerbosity(v int) Config {
+	c.Logging.Verbosity, c.published.Logging.Verbosity = v, logsapi.VerbosityLevel(v)
+	return c
 }
