@@ -56,7 +56,10 @@ func startDaemon(ctx context.Context, manifests string, log io.Writer) (*daemon,
 	d := &daemon{reports: make(chan dataplane.Report, 64), stop: stop, done: make(chan struct{})}
 	go func() {
 		defer close(d.done)
-		d.err = run(ctx, c, d.observe, warnings(log))
+		p, err := newProxy(c, proxyOptions{Observe: d.observe, Logger: warnings(log)})
+		if d.err = err; err == nil {
+			d.err = p.run(ctx)
+		}
 	}()
 	return d, nil
 }

@@ -2,35 +2,18 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"net/http"
-	"net/netip"
+	"os"
 	"runtime/debug"
-	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/nlproxy/nlproxy/cmd/internal/config"
-	"github.com/nlproxy/nlproxy/cmd/internal/metrics"
-	"github.com/nlproxy/nlproxy/cmd/internal/serve"
-	"github.com/nlproxy/nlproxy/conntrack"
-	"github.com/nlproxy/nlproxy/dataplane"
-	"github.com/nlproxy/nlproxy/dataplane/iptables"
-	"github.com/nlproxy/nlproxy/dataplane/kernel"
-	"github.com/nlproxy/nlproxy/dataplane/model"
-	"github.com/nlproxy/nlproxy/dataplane/plan"
-	"github.com/nlproxy/nlproxy/dataplane/sysctl"
-	"github.com/nlproxy/nlproxy/watch"
-	"github.com/nlproxy/nlproxy/watch/addr"
-	"github.com/nlproxy/nlproxy/watch/pace"
+	"github.com/nlproxy/nlproxy/cmd/internal/logs"
+	"github.com/nlproxy/nlproxy/cmd/internal/ready"
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 )
-
-// routeLocalnet is the setting, below /proc/sys, that node ports on 127.0.0.0/8
-// depend on.
-const routeLocalnet = "net/ipv4/conf/all/route_localnet"
 
 func runCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -40,7 +23,11 @@ func runCommand() *cobra.Command {
 Watch services and program this node, until told to stop by SIGTERM or SIGINT.
 
 Rules stay when nlproxy stops, so that services go on; "nlproxy cleanup" removes
-them. A start with nothing changed writes nothing.`),
+them. A start with nothing changed writes nothing. What kube-proxy left in its
+other modes is removed once the rules that take its place are written.
+
+A change of the file that --config names is taken up at once, and at SIGHUP; a
+file that cannot be used is logged and changes nothing.`),
 		Args: cobra.NoArgs,
 	}
 	flags := config.Bind(cmd.Flags())
@@ -49,111 +36,52 @@ them. A start with nothing changed writes nothing.`),
 		if err != nil {
 			return err
 		}
-		log, err := newLogger(c.Logging)
-		if err != nil {
-			return err
+		switch {
+		case c.WriteConfigTo != "":
+			return writeConfig(c)
+		case c.Cleanup:
+			return logged(c, notes, func(*zap.Logger) error { return cleanup(cmd.OutOrStdout(), true) })
+		case c.InitOnly:
+			return logged(c, notes, func(log *zap.Logger) error { return prepare(c, log) })
 		}
-		for _, note := range notes {
-			log.Warn(note)
-		}
-		return run(cmd.Context(), c, nil, log)
+		return serveNode(cmd.Context(), flags, c, notes)
 	}
 	return cmd
 }
 
-// run serves until ctx is done. If observe is not nil, it is told of each
-// synchronisation.
-func run(ctx context.Context, c config.Config, observe func(dataplane.Report), log *zap.Logger) error {
-	conn, err := kernel.Dial(kernel.Options{})
+// serveNode is the daemon.
+func serveNode(ctx context.Context, flags *config.Flags, c config.Config, notes []string) error {
+	notifier, err := ready.New()
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	if _, err := conn.Generation(); err != nil {
-		return err // there is no right to do anything here, and never will be
-	}
-	limits, err := newLimits(c, log)
-	if err != nil {
-		return err
-	}
-	measured, err := metrics.New(metrics.Options{Stats: conntrack.ReadStats, Unwritable: limits.Unwritable, Logger: log})
-	if err != nil {
-		return err
-	}
-	flows, err := newFlows(c, measured.ObserveFlows, log)
-	if err != nil {
-		return err
-	}
-	defer flows.table.Close()
-	report := func(r dataplane.Report) {
-		measured.Observe(r)
-		if observe != nil {
-			observe(r)
-		}
-	}
-	d, err := newDataplane(c, conn, limits, hooks{report, flows.cleaner.Update}, log)
-	if err != nil {
-		return err
-	}
-	s, err := newSource(c, log)
-	if err != nil {
-		return err
-	}
-	beside, err := besides(c, flows.cleaner, measured, log)
-	if err != nil {
-		return err
-	}
-	announce(c, log)
-	err = alongside(ctx, beside, func(ctx context.Context) error { return follow(ctx, c, s, d, log) })
-	log.Info("stopped; the rules stay, and services go on")
-	return err
+	err = supervisor{flags, notifier}.run(ctx, c, notes)
+	return errors.Join(err, notifier.Stopping())
 }
 
-// besides returns what runs beside the rule sync, each until its context is done.
-func besides(c config.Config, cleaner *conntrack.Cleaner, m *metrics.Metrics, log *zap.Logger) ([]func(context.Context), error) {
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", m.Handler())
-	server, err := serve.New(serve.Options{Name: "metrics", Address: c.MetricsBindAddress, Handler: mux, Logger: log})
+// logged runs what ends by itself, with a log.
+func logged(c config.Config, notes []string, run func(*zap.Logger) error) error {
+	l, err := logs.New(logs.Options{Logging: c.Logging})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	recorder, err := newEvents(c, log)
-	if err != nil {
-		return nil, err
+	defer l.Sync()
+	for _, note := range notes {
+		l.Logger().Warn(note)
 	}
-	return []func(context.Context){
-		cleaner.Run,
-		func(ctx context.Context) { server.Run(ctx) },
-		recorder.Run,
-		func(ctx context.Context) { watchFull(ctx, recorder, log) },
-	}, nil
+	return run(l.Logger())
 }
 
-// alongside runs main, and the others until it is over.
-func alongside(ctx context.Context, others []func(context.Context), main func(context.Context) error) error {
-	ctx, stop := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	for _, other := range others {
-		running.Go(func() { other(ctx) })
+// writeConfig writes the configuration as a file that can be given to --config.
+func writeConfig(c config.Config) error {
+	text, err := c.YAML()
+	if err != nil {
+		return fmt.Errorf("--write-config-to: %w", err)
 	}
-	err := main(ctx)
-	stop()
-	running.Wait()
-	return err
-}
-
-// announce says by what settings this run goes.
-func announce(c config.Config, log *zap.Logger) {
-	log.Info("starts",
-		zap.String("version", version()), zap.String("mode", string(c.Mode)),
-		zap.String("manifests", c.Manifests), zap.String("kubeconfig", c.ClientConnection.Kubeconfig),
-		zap.String("node", c.HostnameOverride), zap.String("detectLocalMode", string(c.DetectLocal.Mode)),
-		zap.Stringers("clusterCIDRs", c.DetectLocal.ClusterCIDRs),
-		zap.Duration("minSyncPeriod", c.MinSyncPeriod), zap.Duration("syncPeriod", c.SyncPeriod))
-	if c.DetectLocal.Mode == config.DetectLocalByClusterCIDR && len(c.DetectLocal.ClusterCIDRs) == 0 {
-		log.Warn("without a cluster CIDR pods cannot be told from others: traffic to cluster IPs is not masqueraded, " +
-			"and an external traffic policy Local binds pods too (--cluster-cidr, detectLocal.clusterCIDRs)")
+	if err := os.WriteFile(c.WriteConfigTo, text, 0o644); err != nil {
+		return fmt.Errorf("--write-config-to: %w", err)
 	}
+	return nil
 }
 
 // version is that of the module that the binary was built from.
@@ -163,111 +91,4 @@ func version() string {
 		return "unknown"
 	}
 	return info.Main.Version
-}
-
-// hooks are told of what a dataplane does; nil ones are not.
-type hooks struct {
-	report    func(dataplane.Report)
-	committed func([]plan.Plan, model.Node)
-}
-
-// newDataplane prepares the kernel and what programs it. The first rule may be
-// what loads connection tracking, so limits are looked at after each write too.
-func newDataplane(c config.Config, conn *kernel.Conn, limits *conntrack.Applier, h hooks, log *zap.Logger) (*dataplane.Dataplane, error) {
-	var settings sysctl.Tree
-	limits.Apply()
-	counters, err := ensureCounters(conn)
-	if err != nil {
-		log.Warn("packets are not counted by name", zap.Error(err))
-	}
-	return dataplane.New(dataplane.Options{
-		Reader: conn,
-		Writer: conn,
-		Plan:   planOptions(c, counters, limits.Liberal()),
-		RouteLocalnet: func() error {
-			_, err := settings.Write(routeLocalnet, "1")
-			return err
-		},
-		Logger: log,
-		Committed: func(plans []plan.Plan, node model.Node) {
-			limits.Apply()
-			if h.committed != nil {
-				h.committed(plans, node)
-			}
-		},
-		Observer: h.report,
-	})
-}
-
-func ensureCounters(conn *kernel.Conn) (map[string]bool, error) {
-	names, err := conn.EnsureCounters([]string{iptables.InvalidDropped, iptables.LocalhostNodePorts})
-	have := make(map[string]bool, len(names))
-	for _, name := range names {
-		have[name] = true
-	}
-	return have, err
-}
-
-// follow keeps d in step with s and the addresses of this host.
-func follow(ctx context.Context, c config.Config, s *watch.Source, d *dataplane.Dataplane, log *zap.Logger) error {
-	runner, err := pace.New(pace.Options{Min: c.MinSyncPeriod, Burst: 2, Max: c.SyncPeriod, Retry: retryAfter},
-		func(ctx context.Context) error {
-			snapshot, ok := s.Snapshot()
-			if !ok {
-				return nil
-			}
-			snapshot.Node = bound(snapshot.Node, c.BindAddress)
-			err := d.Set(ctx, snapshot)
-			if err != nil && ctx.Err() == nil {
-				log.Error("rules are not up to date", zap.Error(err))
-			}
-			return err
-		})
-	if err != nil {
-		return err
-	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	if _, err := addr.Follow(ctx, addr.Options{OnChange: s.SetLocal, Logger: log}); err != nil {
-		return fmt.Errorf("addresses of this host: %w", err)
-	}
-	var running sync.WaitGroup
-	var sourceErr error
-	running.Go(func() { sourceErr = s.Run(ctx); stop() })
-	defer running.Wait()
-	if err := s.Ready(ctx); err != nil && ctx.Err() == nil {
-		stop()
-		return err
-	}
-	running.Go(func() { trigger(ctx, s, runner) })
-	runner.Run(ctx)
-	stop()
-	running.Wait()
-	return sourceErr
-}
-
-// bound puts the address that the user gave for this node in place of the one
-// of its family that the Node object has, and makes its family the primary one.
-func bound(n model.Node, a netip.Addr) model.Node {
-	if !a.IsValid() || a.IsUnspecified() {
-		return n
-	}
-	same := func(o netip.Addr) bool { return model.FamilyOf(o) == model.FamilyOf(a) }
-	n.Addresses = append([]netip.Addr{a}, slices.DeleteFunc(slices.Clone(n.Addresses), same)...)
-	return n
-}
-
-// retryAfter is how soon a failed synchronisation is repeated, at first.
-const retryAfter = time.Second
-
-// trigger asks for a run whenever there is something new.
-func trigger(ctx context.Context, s *watch.Source, runner *pace.Runner) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-s.Changed():
-			runner.Trigger()
-		}
-	}
 }

@@ -1,13 +1,14 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/nlproxy/nlproxy/cmd/internal/config"
+	"github.com/nlproxy/nlproxy/conntrack"
+	"github.com/nlproxy/nlproxy/dataplane"
 	"github.com/nlproxy/nlproxy/dataplane/iptables"
+	"github.com/nlproxy/nlproxy/dataplane/kernel"
+	"github.com/nlproxy/nlproxy/dataplane/model"
 	"github.com/nlproxy/nlproxy/dataplane/plan"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 )
 
 // detectModes says in plan's words what the configuration says in kube-proxy's.
@@ -44,23 +45,41 @@ func planOptions(c config.Config, counters map[string]bool, liberal bool) plan.O
 	}
 }
 
-// newLogger returns a logger to standard error. Verbosity is klog's: from 1 on
-// details are logged too.
-func newLogger(l config.Logging) (*zap.Logger, error) {
-	c := zap.NewProductionConfig()
-	c.Sampling = nil
-	c.DisableCaller, c.DisableStacktrace = true, true
-	c.EncoderConfig.EncodeTime = zapcore.RFC3339NanoTimeEncoder
-	c.EncoderConfig.EncodeDuration = zapcore.StringDurationEncoder
-	if l.Format == "text" {
-		c.Encoding = "console"
-	}
-	if l.Verbosity > 0 {
-		c.Level.SetLevel(zap.DebugLevel)
-	}
-	log, err := c.Build()
+// hooks are told of what a dataplane does; nil ones are not.
+type hooks struct {
+	report    func(dataplane.Report)
+	committed func([]plan.Plan, model.Node)
+}
+
+// newDataplane prepares the kernel and what programs it. The first rule may be
+// what loads connection tracking, so limits are looked at after each write too.
+func newDataplane(c config.Config, conn *kernel.Conn, limits *conntrack.Applier, h hooks, log *zap.Logger) (*dataplane.Dataplane, error) {
+	limits.Apply()
+	counters, err := ensureCounters(conn)
 	if err != nil {
-		return nil, fmt.Errorf("logging: %w", err)
+		log.Warn("packets are not counted by name", zap.Error(err))
 	}
-	return log, nil
+	return dataplane.New(dataplane.Options{
+		Reader:        conn,
+		Writer:        conn,
+		Plan:          planOptions(c, counters, limits.Liberal()),
+		RouteLocalnet: setRouteLocalnet,
+		Logger:        log,
+		Committed: func(plans []plan.Plan, node model.Node) {
+			limits.Apply()
+			if h.committed != nil {
+				h.committed(plans, node)
+			}
+		},
+		Observer: h.report,
+	})
+}
+
+func ensureCounters(conn *kernel.Conn) (map[string]bool, error) {
+	names, err := conn.EnsureCounters([]string{iptables.InvalidDropped, iptables.LocalhostNodePorts})
+	have := make(map[string]bool, len(names))
+	for _, name := range names {
+		have[name] = true
+	}
+	return have, err
 }

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nlproxy/nlproxy/dataplane/model"
+	"github.com/nlproxy/nlproxy/watch/addr"
+	"github.com/nlproxy/nlproxy/watch/pace"
+	"go.uber.org/zap"
+)
+
+// retryAfter is how soon a failed synchronisation is repeated, at first.
+const retryAfter = time.Second
+
+// burst is how many synchronisations may follow each other at once.
+const burst = 2
+
+// follow keeps the rules in step with the source and the addresses of this
+// host, until ctx is done.
+func (p *proxy) follow(ctx context.Context) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	runner, err := pace.New(pace.Options{Min: p.config.MinSyncPeriod, Burst: burst, Max: p.config.SyncPeriod, Retry: retryAfter},
+		p.synchronise)
+	if err != nil {
+		return err
+	}
+	if _, err := addr.Follow(ctx, addr.Options{OnChange: p.source.SetLocal, Logger: p.log}); err != nil {
+		return fmt.Errorf("addresses of this host: %w", err)
+	}
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer fail(nil)
+	running.Go(func() { fail(p.source.Run(ctx)) })
+	if err := p.source.Ready(ctx); err != nil && ctx.Err() == nil {
+		return err
+	}
+	p.health.Synced(model.Families[:]...) // from now on
+	running.Go(func() { p.trigger(ctx, runner) })
+	runner.Run(ctx)
+	return cause(ctx)
+}
+
+// cause is why ctx is done, if not because it was meant to be.
+func cause(ctx context.Context) error {
+	if err := context.Cause(ctx); err != context.Canceled {
+		return err
+	}
+	return nil
+}
+
+// synchronise makes the kernel agree with what exists now.
+func (p *proxy) synchronise(ctx context.Context) error {
+	snapshot, ok := p.source.Snapshot()
+	if !ok {
+		return nil
+	}
+	snapshot.Node = bound(snapshot.Node, p.config.BindAddress)
+	err := p.dataplane.Set(ctx, snapshot)
+	if err != nil && ctx.Err() == nil {
+		p.log.Error("rules are not up to date", zap.Error(err))
+	}
+	return err
+}
+
+// bound puts the address that the user gave for this node in place of the one
+// of its family that the Node object has, and makes its family the primary one.
+func bound(n model.Node, a netip.Addr) model.Node {
+	if !a.IsValid() || a.IsUnspecified() {
+		return n
+	}
+	same := func(o netip.Addr) bool { return model.FamilyOf(o) == model.FamilyOf(a) }
+	n.Addresses = append([]netip.Addr{a}, slices.DeleteFunc(slices.Clone(n.Addresses), same)...)
+	return n
+}
+
+// trigger asks for a synchronisation whenever there is something new.
+func (p *proxy) trigger(ctx context.Context, runner *pace.Runner) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.source.Changed():
+			p.metrics.Queued()
+			p.health.Queued(model.Families[:]...)
+			runner.Trigger()
+		}
+	}
+}
