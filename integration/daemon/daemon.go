@@ -37,6 +37,9 @@ type Options struct {
 	Manifests, Kubeconfig string
 	// Root, if set, is all that the daemon sees of the file system.
 	Root *Root
+	// Environment is what its environment has besides that of the test, or,
+	// in a Root, all there is.
+	Environment []string
 }
 
 // Configuration is the KubeProxyConfiguration of a node of package lab, with
@@ -80,14 +83,16 @@ func command(t testing.TB, o Options) *exec.Cmd {
 	if o.Root != nil {
 		cmd := exec.Command(rootBinary, append(args, "--config="+o.Root.Write(t, "config.yaml", text))...)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: o.Root.dir}
-		cmd.Dir, cmd.Env = "/", []string{}
+		cmd.Dir, cmd.Env = "/", append([]string{}, o.Environment...)
 		return cmd
 	}
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return exec.Command(Binary(t), append(args, "--config="+path)...)
+	cmd := exec.Command(Binary(t), append(args, "--config="+path)...)
+	cmd.Env = append(os.Environ(), o.Environment...)
+	return cmd
 }
 
 // Synchronised waits until d has made the kernel agree, once more than when it

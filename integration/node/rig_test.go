@@ -1,0 +1,110 @@
+package node
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/nlproxy/nlproxy/integration/cluster"
+	"github.com/nlproxy/nlproxy/integration/daemon"
+	"github.com/nlproxy/nlproxy/integration/lab"
+	"github.com/nlproxy/nlproxy/integration/lab/labtest"
+	"github.com/nlproxy/nlproxy/integration/objects"
+)
+
+func TestMain(m *testing.M) {
+	daemon.Build()
+	cluster.MainAsRoot(m)
+}
+
+// A rig is a node with servers at every pod, and an API server that lets the
+// daemon read what it needs, and that knows no Node yet.
+type rig struct {
+	*lab.Node
+	*cluster.Cluster
+	admin kubernetes.Interface
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs an API server, which takes long to build and a while to start")
+	}
+	ns := labtest.Namespace(t)
+	r := &rig{Node: labtest.Node(t, lab.Options{Namespace: ns})}
+	for _, place := range append(r.Pods, r.Remote...) {
+		labtest.Serve(t, place, "tcp", objects.TargetPort)
+	}
+	r.Cluster = cluster.Start(t, ns, cluster.Options{})
+	r.admin = r.Client(t, cluster.Admin)
+	r.allow(t)
+	return r
+}
+
+// allow lets the service account read all that the daemon reads.
+func (r *rig) allow(t *testing.T) {
+	t.Helper()
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "nlproxy"},
+		Rules: []rbacv1.PolicyRule{
+			{Verbs: []string{"list", "watch"}, APIGroups: []string{""}, Resources: []string{"services", "nodes"}},
+			{Verbs: []string{"list", "watch"}, APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}},
+		},
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: role.ObjectMeta,
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: account}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+	}
+	if _, err := r.admin.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.admin.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// account is the name of the daemon's service account.
+const account = "nlproxy"
+
+// options are those of a daemon whose configuration has been changed by pairs
+// of what is replaced and by what.
+func (r *rig) options(t *testing.T, replace ...string) daemon.Options {
+	t.Helper()
+	return daemon.Options{
+		Namespace:  r.Self.Namespace,
+		Config:     strings.NewReplacer(replace...).Replace(daemon.Configuration(10 * time.Millisecond)),
+		Kubeconfig: r.Kubeconfig(t, cluster.ServiceAccount),
+	}
+}
+
+// strict are the changes by which node ports are served on the Node's addresses
+// alone, and pods known by its ranges.
+var strict = []string{"clusterCIDR: 10.244.0.0/16,fd00:244::/32", "detectLocalMode: NodeCIDR\nnodePortAddresses: [primary]"}
+
+// create creates a Node as it is given, its status included.
+func (r *rig) createNode(t *testing.T, n *corev1.Node) {
+	t.Helper()
+	r.Create(t, []byte(objects.YAML(t, n)))
+}
+
+func (r *rig) deleteNode(t *testing.T) {
+	t.Helper()
+	if err := r.admin.CoreV1().Nodes().Delete(t.Context(), objects.Here, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// zoned is the Node in a zone, with an address and a range of pods.
+func zoned(zone, address, pods string) *corev1.Node {
+	n := objects.Node()
+	n.Labels = map[string]string{corev1.LabelTopologyZone: zone}
+	n.Spec.PodCIDR, n.Spec.PodCIDRs = pods, []string{pods}
+	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
+	return n
+}
