@@ -103,6 +103,7 @@ func (c *Cluster) apiserverFlags() []string {
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--endpoint-reconciler-type=none",
 		"--disable-admission-plugins=ServiceAccount",
+		"--allow-privileged", // as in every cluster that runs kube-proxy in a pod
 	}
 	if c.bulk {
 		flags = append(flags,
