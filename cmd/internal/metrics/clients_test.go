@@ -28,6 +28,14 @@ func TestClientsAreCounted(t *testing.T) {
 	metrics.TransportCacheGCCalls.Increment("deleted")
 	text, _ := scraped(t, m, "rest_client_")
 	var got []string
+	for bounds, times := range map[string]int{
+		"[0.005 0.025 0.1 0.25 0.5 1 2 4 8 15 30 60 +Inf]":                                       2,
+		"[64 256 512 1024 4096 16384 65536 262144 1.048576e+06 4.194304e+06 1.6777216e+07 +Inf]": 2,
+	} {
+		if n := strings.Count(bucketed(text), bounds); n != times {
+			t.Errorf("%d histograms have the buckets %s, want %d:\n%s", n, bounds, times, bucketed(text))
+		}
+	}
 	for line := range strings.Lines(text) {
 		if !strings.HasPrefix(line, "#") && !strings.Contains(line, "_bucket{") {
 			got = append(got, strings.TrimSuffix(strings.TrimPrefix(line, "rest_client_"), "\n"))
@@ -53,4 +61,27 @@ func TestClientsAreCounted(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
+}
+
+// bucketed has a line for each histogram: its buckets.
+func bucketed(text string) string {
+	var b strings.Builder
+	last := ""
+	for line := range strings.Lines(text) {
+		name, bound, ok := strings.Cut(line, `,le="`)
+		if !ok {
+			continue
+		}
+		bound, _, _ = strings.Cut(bound, `"`)
+		switch {
+		case name == last:
+			b.WriteString(" " + bound)
+		case last == "":
+			b.WriteString("[" + bound)
+		default:
+			b.WriteString("]\n[" + bound)
+		}
+		last = name
+	}
+	return b.String() + "]\n"
 }

@@ -35,9 +35,11 @@ const (
 // syncBuckets are from a millisecond to 16 seconds.
 func syncBuckets() []float64 { return prometheus.ExponentialBuckets(0.001, 2, 15) }
 
-// programmingBuckets are from a quarter of a second to five minutes.
+// programmingBuckets are from a quarter of a second to five minutes, and one for
+// what clocks that differ make of less than nothing.
 func programmingBuckets() []float64 {
 	return slices.Concat(
+		[]float64{0},
 		prometheus.LinearBuckets(0.25, 0.25, 2),
 		prometheus.LinearBuckets(1, 1, 59),
 		prometheus.LinearBuckets(60, 5, 12),

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"io"
 	"net/http"
 	"slices"
 
@@ -40,7 +41,7 @@ func (s *slis) handler(scrape http.Handler) http.HandlerFunc {
 		}
 		s.healthy.Reset()
 		s.checks.Reset()
-		plain(w, "metrics reset\n")
+		_, _ = io.WriteString(w, "metrics reset\n")
 	}
 }
 
@@ -62,4 +63,4 @@ func (s *slis) healthz(w http.ResponseWriter, r *http.Request) {
 	plain(w, line+"healthz check passed\n")
 }
 
-func (s *slis) ping(w http.ResponseWriter, _ *http.Request) { plain(w, "ok") }
+func (s *slis) ping(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }
