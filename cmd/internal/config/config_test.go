@@ -197,9 +197,9 @@ func TestValuesOfFile(t *testing.T) {
 		{"bindAddressHardFail: true\nenableProfiling: true\nshowHiddenMetricsForVersion: '1.36'", with(func(c *Config) {
 			c.BindAddressHardFail, c.EnableProfiling, c.ShowHiddenMetrics = true, true, true
 		})},
-		{"logging: {vmodule: [{filePattern: a*, verbosity: 4}], options: {text: {splitStream: true, infoBufferSize: 4Ki}}}\nfeatureGates: {LoggingAlphaOptions: true}", with(func(c *Config) {
+		{"logging: {vmodule: [{filePattern: a*, verbosity: 4}], options: {text: {infoBufferSize: 4Ki}}}\nfeatureGates: {LoggingAlphaOptions: true}", with(func(c *Config) {
 			c.Logging.VModule = []VModule{{"a*", 4}}
-			c.Logging.SplitStream, c.Logging.InfoBufferSize = true, 4096
+			c.Logging.InfoBufferSize = 4096
 		})},
 		{"featureGates: {PreferSameTrafficDistribution: true, KubeProxyIPVS: false, ClientsAllowCBOR: false, ComponentFlagz: true}", defaults()},
 		{"iptables: {masqueradeBit: 3.0}", with(func(c *Config) { c.MasqueradeBit = 3 })},

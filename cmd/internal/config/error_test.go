@@ -84,8 +84,7 @@ func TestProblemsOfFile(t *testing.T) {
 			"c.yaml:5: logging.vmodule: a=1: must be empty unless logging.format is text"}},
 		{"logging: {format: json}\nfeatureGates: {AllBeta: false}", []string{
 			"c.yaml:3: logging.format: json: must be text unless the feature gate LoggingBetaOptions is on"}},
-		{"logging: {options: {text: {splitStream: true}, json: {infoBufferSize: 4Ki}}}", []string{
-			"c.yaml:3: logging.options.text.splitStream: true: must be false unless the feature gate LoggingAlphaOptions is on",
+		{"logging: {options: {json: {infoBufferSize: 4Ki}}}", []string{
 			"c.yaml:3: logging.options.json.infoBufferSize: 4Ki: must be 0 unless the feature gate LoggingAlphaOptions is on"}},
 		{"logging: {options: {text: {infoBufferSize: much}}}", []string{
 			`c.yaml:3: logging.options.text.infoBufferSize: "much": must be a number of bytes such as 512, 4Ki or 1M`}},

@@ -148,6 +148,7 @@ func (f *Flags) fromFile(read func(string) ([]byte, error)) (Config, []string, e
 	}
 	from := origin{file: f.into.config, lines: lines}
 	setDefaults(&o)
+	dropSplitStream(&o.Logging.Options, &found)
 	checkVModule(o.Logging.VModule, &found)
 	from.flags = f.override(&o, &found)
 	c := check(&o, &found)

@@ -165,9 +165,11 @@ func TestFlagsOfLogging(t *testing.T) {
 }
 
 func TestProblemOfFlagBesideAFileNamesTheFlag(t *testing.T) {
-	_, _, err := fromArgs(t, header+"logging: {verbosity: 4294967295}\nfeatureGates: {AllBeta: false}", "--config=c.yaml", "--logging-format=json")
+	_, _, err := fromArgs(t, header+"logging: {verbosity: 4294967295}\nfeatureGates: {AllBeta: false}",
+		"--config=c.yaml", "--logging-format=json", "--log-text-split-stream")
 	want := []string{
 		"--logging-format: json: must be text unless the feature gate LoggingBetaOptions is on",
+		"--log-text-split-stream: true: must be false unless the feature gate LoggingAlphaOptions is on",
 		"c.yaml:3: logging.verbosity: 4294967295: must be from 0 to 2147483647",
 	}
 	if d := cmp.Diff(want, lines(err)); d != "" {
@@ -192,6 +194,8 @@ func TestNotes(t *testing.T) {
 		{"ipvs:\n  scheduler: rr\nnftables: {masqueradeBit: 77, syncPeriod: 30s}", nil, []string{
 			"c.yaml:4: ipvs.scheduler: is not read in mode iptables",
 			"c.yaml:5: nftables.masqueradeBit: is not read in mode iptables"}},
+		{"logging:\n  options: {text: {splitStream: true}}", nil, []string{
+			"c.yaml:4: logging.options.text.splitStream: has no effect in a file: --log-text-split-stream has"}},
 		{"featureGates:\n  AllBeta: false\n  WatchListClient: false\n  NFTablesNetlink: false\n  AllowServiceExternalIPs: true", nil, []string{
 			"c.yaml:4: featureGates.AllBeta: has an effect on logging alone",
 			"c.yaml:5: featureGates.WatchListClient: has no effect"}},

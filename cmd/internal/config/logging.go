@@ -42,6 +42,22 @@ func checkRouting(field string, r logsapi.OutputRoutingOptions, on map[string]bo
 	}
 }
 
+// dropSplitStream forgets that a file asks for streams of their own, as
+// kube-proxy does: the flags for that set the field to their default (AddFlags
+// in k8s.io/component-base/logs/api/v1, called by copyLogsFromFlags in
+// cmd/kube-proxy/app of 1.37).
+func dropSplitStream(o *logsapi.FormatOptions, fs *findings) {
+	for _, format := range []struct {
+		name string
+		at   *bool
+	}{{"text", &o.Text.SplitStream}, {"json", &o.JSON.SplitStream}} {
+		if *format.at {
+			fs.note("logging.options."+format.name+".splitStream", "has no effect in a file: --log-%s-split-stream has", format.name)
+		}
+		*format.at = false
+	}
+}
+
 // checkVModule refuses items of a file; a flag takes only good ones.
 func checkVModule(items logsapi.VModuleConfiguration, fs *findings) {
 	for i, item := range items {

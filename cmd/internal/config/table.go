@@ -24,6 +24,7 @@ type settings struct {
 func newSettings() settings {
 	s := settings{healthzPort: healthzPort, metricsPort: metricsPort, ipvsSyncPeriod: 30 * time.Second, ipvsMinimumSync: time.Second}
 	setDefaults(&s.KubeProxyConfiguration)
+	s.Mode, s.DetectLocalMode = "", "" // which setLateDefaults fills in
 	return s
 }
 
