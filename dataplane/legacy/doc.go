@@ -25,8 +25,9 @@
 // Limits. The kernel notices that a table has changed between reading and
 // replacing it only by the number of its rules. Therefore the lock of
 // iptables-legacy is held, where its file can be opened: in a container it has
-// to be mounted, as kube-proxy's is. Extensions begin anew with what they
-// remember of packets (limit, quota, statistic's nth), as with every command of
+// to be mounted, as kube-proxy's is. Without it, a change that keeps that number
+// can be lost, and counters can. Extensions begin anew with what they remember
+// of packets (limit, quota, statistic's nth), as with every command of
 // iptables-legacy; hashlimit, recent and set, whose memory has a name, do not.
-// Programs of 32 bits are refused, since the kernel shows them other tables.
+// Programs of 32 bits, for which tables are laid out in other ways, are refused.
 package legacy

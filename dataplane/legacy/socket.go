@@ -1,14 +1,14 @@
 package legacy
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/bits"
 	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"encoding/binary"
 
 	"github.com/nlproxy/nlproxy/dataplane/model"
 )
@@ -46,7 +46,7 @@ type ipSocket struct {
 
 func dial(f model.Family) (socket, error) {
 	if bits.UintSize != 64 {
-		return nil, fmt.Errorf("programs of %d bits see other tables than the kernel has", bits.UintSize)
+		return nil, errors.New("legacy tables can be read by 64-bit programs only")
 	}
 	fd, err := unix.Socket(int(f), unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

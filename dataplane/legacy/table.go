@@ -1,6 +1,7 @@
 package legacy
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -64,7 +65,7 @@ func (t *table) add(e entry) {
 func (t *table) check() error {
 	end := len(t.chains) - 1
 	if end < 0 || t.chains[end].first != len(t.entries)-1 {
-		return fmt.Errorf("does not end as tables do")
+		return errors.New("table does not end as tables do")
 	}
 	t.chains = t.chains[:end]
 	t.entries[len(t.entries)-1].chain = base

@@ -3,6 +3,7 @@ package legacy
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 )
 
@@ -67,12 +68,12 @@ func unmarshalTarget(b []byte) (t target, err error) {
 	switch name := text(b[2 : targetHeader-1]); name {
 	case standardTarget:
 		if len(body) < verdictSize {
-			return t, fmt.Errorf("verdict is cut short")
+			return t, errors.New("verdict is cut short")
 		}
 		return target{kind: standard, verdict: verdict(binary.NativeEndian.Uint32(body))}, nil
 	case errorTarget:
 		if len(body) < errorNameSize {
-			return t, fmt.Errorf("name of a chain is cut short")
+			return t, errors.New("name of a chain is cut short")
 		}
 		return target{kind: failure, name: text(body[:errorNameSize])}, nil
 	}
