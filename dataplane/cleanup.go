@@ -1,9 +1,12 @@
 package dataplane
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/nlproxy/nlproxy/dataplane/iptables"
+	"github.com/nlproxy/nlproxy/dataplane/model"
 	"github.com/nlproxy/nlproxy/dataplane/rules"
 )
 
@@ -29,4 +32,20 @@ func Cleanup(r Reader, w Writer) (int, error) {
 		rest = rest[n:]
 	}
 	return len(ops), nil
+}
+
+// TakenOver reports whether the chains that Cleanup removes are those of a
+// kube-proxy in iptables mode, which may be running: one of its canaries is
+// there, which every Dataplane removes with its first transaction.
+func TakenOver(r Reader) (bool, error) {
+	for _, f := range model.Families {
+		_, err := r.ListChain(iptables.Canary(f))
+		switch {
+		case err == nil:
+			return true, nil
+		case !errors.Is(err, fs.ErrNotExist):
+			return false, fmt.Errorf("look for a kube-proxy: %w", err)
+		}
+	}
+	return false, nil
 }

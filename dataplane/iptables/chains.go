@@ -84,6 +84,9 @@ func Unhooked(c rules.ListedChain) bool {
 	return ok && (c.Hook == nil || c.Hook.Type != want.Type || c.Hook.Number != want.Number)
 }
 
+// Canary is the chain in nat by which a running kube-proxy learns of a flush.
+func Canary(f model.Family) rules.ChainID { return chain(f, natTable, canary).ID }
+
 // Tables lists the tables of both families in which there may be chains of ours.
 func Tables() []rules.Table {
 	var all []rules.Table
