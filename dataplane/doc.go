@@ -13,5 +13,7 @@
 //     again later. All others are programmed.
 //   - What others do to rules of ours is repaired: by the next Set if it stops
 //     all traffic, else by the first one after Options.Recheck.
+//   - The trigger of a change is reported once, by the Set that has made it
+//     true, also after others that failed.
 //   - What others own is never flushed, deleted or reordered.
 package dataplane

@@ -189,6 +189,28 @@ func TestTriggersAreReportedOnceTheyAreTrue(t *testing.T) {
 	expect("what is not refused any more", at(3, 13))
 }
 
+func TestTriggersOfWhatFailsForLongAreBounded(t *testing.T) {
+	r := newRig(t, dataplane.Options{})
+	s := everything(service(1, 1))
+	r.set(s)
+	fault := errors.New("no memory")
+	r.kernel.fail = func([]rules.Op) error { return fault }
+	for second := range int64(30) {
+		s = changed(s.Services, service(1, int(second%3)+2))
+		for range 1000 {
+			s.Triggers = append(s.Triggers, at(1, second))
+		}
+		if err := r.Set(t.Context(), s); !errors.Is(err, fault) {
+			t.Fatal(err)
+		}
+	}
+	r.kernel.fail = nil
+	r.set(changed(s.Services))
+	if n := len(r.last.Triggers); n != 10_000 || !r.last.Triggers[0].At.Equal(time.Unix(20, 0)) {
+		t.Errorf("%d triggers are left, the first of %v", n, r.last.Triggers[0].At)
+	}
+}
+
 func TestLogNamesAHandfulOfChangedServices(t *testing.T) {
 	core, logged := observer.New(zap.InfoLevel)
 	r := newRig(t, dataplane.Options{Logger: zap.New(core)})

@@ -39,11 +39,11 @@ func (f *facts) counted() Changes {
 func (f *facts) noteTrigger(old, now *slice) {
 	switch {
 	case now == nil:
-		f.triggers = slices.DeleteFunc(f.triggers, func(t model.Trigger) bool {
-			return t.Service == old.service && t.Family == old.family
-		})
+		if noted, ok := f.triggers[old.service]; ok {
+			f.triggers[old.service] = slices.DeleteFunc(noted, func(t model.Trigger) bool { return t.Family == old.family })
+		}
 	case now.triggered.After(f.started):
-		f.triggers = append(f.triggers, model.Trigger{Service: now.service, Family: now.family, At: now.triggered})
+		f.triggers[now.service] = append(f.triggers[now.service], model.Trigger{Service: now.service, Family: now.family, At: now.triggered})
 	}
 }
 

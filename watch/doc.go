@@ -13,6 +13,9 @@
 //   - A bad value costs only itself, a bad object only itself. Each is
 //     reported as a [Problem] that names the object and the field, once, until
 //     the problems of that object change.
+//   - The time at which a change of endpoints was asked for comes once, with
+//     the first Snapshot that shows the change, and never from before the
+//     start.
 //   - The order in which objects arrive does not matter: equal objects make
 //     equal snapshots.
 //

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -33,7 +34,7 @@ type facts struct {
 	last     *model.Snapshot
 	started  time.Time
 	seen     Changes
-	triggers []model.Trigger // of the changes since last
+	triggers map[model.Name][]model.Trigger // of the changes since last, by service
 }
 
 // newFacts returns the facts of a source from which nothing has arrived yet,
@@ -55,6 +56,7 @@ func newFacts(o Options, kinds ...string) *facts {
 		nodeNews:     make(chan struct{}),
 		dirty:        map[model.Name]bool{},
 		started:      time.Now(),
+		triggers:     map[model.Name][]model.Trigger{},
 	}
 	f.eligible.Store(true)
 	return f
@@ -224,8 +226,8 @@ func (f *facts) snapshot() (model.Snapshot, bool) {
 	if len(f.waiting) > 0 {
 		return model.Snapshot{}, false
 	}
-	next := model.Snapshot{Node: f.node, Triggers: f.triggers}
-	f.triggers = nil
+	next := model.Snapshot{Node: f.node, Triggers: slices.Concat(slices.Collect(maps.Values(f.triggers))...)}
+	f.triggers = map[model.Name][]model.Trigger{}
 	f.seen.ServicesPending, f.seen.EndpointsPending = 0, 0
 	last := cmp.Or(f.last, &model.Snapshot{})
 	changes := f.changes(last.Services)
