@@ -175,11 +175,11 @@ func TestKubeProxyRefusesWhatIsWrong(t *testing.T) {
 // The table has a wrong value for every field that nlproxy reads and that does
 // not take any value of its type.
 func TestTableOfWrongValuesHasEveryField(t *testing.T) {
-	any := []string{
+	anything := []string{
 		"bindAddressHardFail", "enableProfiling", "iptables.localhostNodePorts", "iptables.masqueradeAll", "conntrack.tcpBeLiberal",
 		"clientConnection.acceptContentTypes", "clientConnection.contentType", "clientConnection.kubeconfig", "clientConnection.qps",
 	}
-	have := any
+	have := anything
 	for _, w := range wrongValues() {
 		name, _, _ := strings.Cut(w.Name, "featureGates.")
 		if name == "" {

@@ -175,9 +175,9 @@ type Logging struct {
 	// FlushFrequency is the most time that an entry may stay in a buffer; more
 	// than 0.
 	FlushFrequency time.Duration
-	// SplitStream sends errors to standard error and all else to standard
-	// output, of which InfoBufferSize bytes are gathered first, 0 or more.
-	// Otherwise all goes to standard error.
+	// SplitStream sends warnings and errors to standard error and all else to
+	// standard output, of which InfoBufferSize bytes, 0 or more, are gathered
+	// first. Otherwise all goes to standard error.
 	SplitStream    bool
 	InfoBufferSize int64
 }
