@@ -116,8 +116,8 @@ func (o *ownNode) set(n model.Name, node *seenNode) {
 	case node == nil:
 		f := findings{object: object{kindNode, n}}
 		f.add("", "does not exist; what was known of it, if anything, stays in force")
-		o.report.set(f.object, f.list)
 		o.facts.loseNode(o.missing())
+		o.report.set(f.object, f.list)
 	default:
 		o.facts.setNode(*node)
 	}

@@ -118,8 +118,11 @@ func TestAnotherZoneAloneIsNews(t *testing.T) {
 	<-s.Changed()
 	must(t, f.Update(nodeAt("192.168.7.1", "10.244.1.0/24", "b")))
 	<-s.Changed()
-	if got, _ := s.Snapshot(); got.Node.Zone != "b" {
-		t.Errorf("zone is %q", got.Node.Zone)
+	if got := s.Node().Zone; got != "b" {
+		t.Errorf("zone is %q", got)
+	}
+	if got, _ := s.Snapshot(); got.Node.Zone != "b" || got.Changed != nil {
+		t.Errorf("zone is %q, and %v have changed in the first snapshot", got.Node.Zone, got.Changed)
 	}
 }
 

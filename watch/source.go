@@ -94,6 +94,14 @@ func (s *Source) Changed() <-chan struct{} { return s.facts.changed }
 // now on. The source does not change addrs and neither may the caller.
 func (s *Source) SetLocal(addrs []netip.Addr) { s.facts.setLocal(addrs) }
 
+// Node returns what is known of this node now. What counts as changed in the
+// next Snapshot stays as it is.
+func (s *Source) Node() model.Node {
+	s.facts.mu.Lock()
+	defer s.facts.mu.Unlock()
+	return s.facts.node
+}
+
 // NodeErr returns nil, or why this node is not known now: an error that is
 // ErrNoNode. A Node that was deleted stays in the snapshots as it last was, and
 // so do the addresses of one that has none any more, and the pod CIDRs if they

@@ -2,6 +2,8 @@ package node
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"net/netip"
 	"strings"
 	"testing"
@@ -112,6 +114,7 @@ func TestADeletedNodeTakesNothingAway(t *testing.T) {
 	web := r.web(t)
 	d := daemon.Start(t, r.options(t, strict...))
 	r.expect(t, web, first, second, "pod-2", false)
+	r.healthz(t, http.StatusOK)
 	generation := daemon.Generation(t, r.Self.Namespace)
 	unchanged := func(when string) {
 		t.Helper()
@@ -123,6 +126,7 @@ func TestADeletedNodeTakesNothingAway(t *testing.T) {
 	r.deleteNode(t)
 	gone := d.Await(t, "that the node is gone", saying("node node1: does not exist"))
 	unchanged("deleted")
+	r.healthz(t, http.StatusServiceUnavailable)
 	bare := objects.Node()
 	bare.Labels = map[string]string{corev1.LabelTopologyZone: "a"}
 	bare.Spec, bare.Status = corev1.NodeSpec{}, corev1.NodeStatus{}
@@ -134,9 +138,25 @@ func TestADeletedNodeTakesNothingAway(t *testing.T) {
 
 	r.patch(t, fmt.Sprintf(`{"status":{"addresses":[{"type":"InternalIP","address":%q}]}}`, second), "status")
 	r.expect(t, web, second, first, "pod-2", false)
+	r.healthz(t, http.StatusOK)
 	r.patch(t, fmt.Sprintf(`{"spec":{"podCIDR":%q,"podCIDRs":[%q]}}`, otherPods, otherPods))
 	r.expect(t, web, second, first, "pod-2", true)
 	t.Log(gone.Line)
+}
+
+// healthz checks what load balancers are told of the node.
+func (r *rig) healthz(t *testing.T, want int) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DialContext: r.Self.Namespace.DialContext, DisableKeepAlives: true}}
+	response, err := client.Get("http://127.0.0.1:10256/healthz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != want {
+		t.Errorf("healthz is %s, want %d: %s, %v", response.Status, want, body, err)
+	}
 }
 
 // TestANodeThatIsNotCompleteIsWaitedFor starts two daemons at once: the Node of
