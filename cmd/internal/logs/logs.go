@@ -83,12 +83,22 @@ func (l *Logs) SetVerbosity(text string) error {
 	return nil
 }
 
-// Sync writes what a buffer holds. It is to be called before the process ends.
+// Sync writes what a buffer holds.
 func (l *Logs) Sync() error {
 	if l.buffer == nil {
 		return nil
 	}
 	return l.buffer.Sync()
+}
+
+// Close writes what a buffer holds, and flushes it no more by itself. It is to be
+// called when nothing logs here any longer, at the latest before the process
+// ends.
+func (l *Logs) Close() error {
+	if l.buffer == nil {
+		return nil
+	}
+	return l.buffer.Stop()
 }
 
 // encoder returns how an entry is written. The place of a call is known only

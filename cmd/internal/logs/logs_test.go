@@ -157,11 +157,6 @@ func TestSplitStream(t *testing.T) {
 func TestBufferIsFlushed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logs, w := start(t, config.Logging{Format: "json", SplitStream: true, InfoBufferSize: 1 << 10, FlushFrequency: time.Minute})
-		defer func() {
-			if err := logs.buffer.Stop(); err != nil {
-				t.Error(err)
-			}
-		}()
 		logAll(logs.Logger())
 		if out, err := take(&w.out), levels(take(&w.err)); out != "" || err != "warn error" {
 			t.Errorf("at once, to standard output: %s; to standard error: %s", out, err)
@@ -177,6 +172,13 @@ func TestBufferIsFlushed(t *testing.T) {
 		}
 		if out := levels(take(&w.out)); out != "info" {
 			t.Errorf("when asked: %s", out)
+		}
+		logAll(logs.Logger())
+		if err := logs.Close(); err != nil { // and nothing runs in this bubble any more
+			t.Error(err)
+		}
+		if out := levels(take(&w.out)); out != "info" {
+			t.Errorf("when closed: %s", out)
 		}
 	})
 }
