@@ -34,6 +34,7 @@ var imports = map[string][]string{
 	"cmd/internal/health": {"cmd/internal/serve", "dataplane/model", "dataplane/plan", "go.uber.org/zap", "golang.org/x/sys/unix"},
 	"cmd/internal/serve":  {"go.uber.org/zap"},
 	"cmd/internal/logs":   {"cmd/internal/config", "github.com/go-logr/zapr", "go.uber.org/zap", "go.uber.org/zap/zapcore", "k8s.io/klog/v2"},
+	"cmd/internal/memory": {"golang.org/x/sys/unix"},
 	"cmd/internal/metrics": {
 		"conntrack", "dataplane", "dataplane/model", "watch",
 		"github.com/prometheus/client_golang/", "go.uber.org/zap", "k8s.io/client-go/tools/metrics",

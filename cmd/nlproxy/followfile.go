@@ -21,10 +21,10 @@ const (
 	anyway = time.Minute
 )
 
-// followFile calls look whenever the content of a file may have changed, once
-// the file has been left alone for a moment, and at each SIGHUP, until ctx is
+// followFile calls look at first, at each SIGHUP, and whenever the content of a
+// file may have changed, once it has been left alone for a moment, until ctx is
 // done. Its folder is what is watched, because a mounted ConfigMap changes by a
-// link beside the file, and many editors by another file in its place.
+// link beside the file, and many editors put another file in its place.
 func followFile(ctx context.Context, path string, look func(), log *zap.Logger) {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, unix.SIGHUP)
@@ -35,7 +35,7 @@ func followFile(ctx context.Context, path string, look func(), log *zap.Logger) 
 			zap.Duration("within", anyway), zap.Error(err))
 	}
 	defer notices.close()
-	settled := time.NewTimer(anyway)
+	settled := time.NewTimer(0) // for what changed before the folder was watched
 	defer settled.Stop()
 	for {
 		select {

@@ -53,6 +53,7 @@ func TestFollowFileLooksWhenTheFileChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	look := followed(t, path)
+	look() // at once
 	for name, change := range map[string]func(){
 		"written": func() { write(t, path, "2") },
 		"replaced": func() {

@@ -11,6 +11,7 @@ import (
 	"github.com/nlproxy/nlproxy/cmd/internal/config"
 	"github.com/nlproxy/nlproxy/cmd/internal/events"
 	"github.com/nlproxy/nlproxy/cmd/internal/health"
+	"github.com/nlproxy/nlproxy/cmd/internal/memory"
 	"github.com/nlproxy/nlproxy/cmd/internal/metrics"
 	"github.com/nlproxy/nlproxy/cmd/internal/ready"
 	"github.com/nlproxy/nlproxy/conntrack"
@@ -85,6 +86,7 @@ func (p *proxy) run(ctx context.Context) error {
 		unfailing(p.events.Run),
 		unfailing(func(ctx context.Context) { watchFull(ctx, p.events, p.log) }),
 		unfailing(p.sweep),
+		unfailing(p.shrink),
 		unfailing(p.watchdog),
 	)
 	err = alongside(ctx, others, p.follow)
@@ -200,6 +202,18 @@ func (p *proxy) serving(r dataplane.Report) {
 func (p *proxy) committed(plans []plan.Plan, node model.Node) {
 	p.flows.cleaner.Update(plans, node)
 	p.ports.Update(plans, node)
+}
+
+// shrink gives back the memory that only the start needs.
+func (p *proxy) shrink(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-p.served:
+	}
+	if err := memory.ReleaseStart(); err != nil {
+		p.log.Debug("memory that the start took stays taken", zap.Error(err))
+	}
 }
 
 // watchdog tells the service manager that all is well, as long as it is.

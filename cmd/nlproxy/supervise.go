@@ -77,7 +77,7 @@ func (s supervisor) serve(ctx context.Context, now *generation) (next *generatio
 	stop()
 	following.Wait()
 	if next != nil {
-		return next, nil // what ended the last one does not matter any more
+		return next, s.ready.Reloading() // what ended the last one does not matter any more
 	}
 	return nil, err
 }

@@ -1,0 +1,59 @@
+package memory
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestConstantPagesAreThoseOfTheProgramAlone(t *testing.T) {
+	maps := strings.TrimSpace(`
+00400000-00e87000 r-xp 00000000 fe:00 10011393                           /opt/a b/nlproxy
+00e87000-0194e000 r--p 00a87000 fe:00 10011393                           /opt/a b/nlproxy
+0194e000-019da000 rw-p 0154e000 fe:00 10011393                           /opt/a b/nlproxy
+019da000-01a0b000 rw-p 00000000 00:00 0
+c000000000-c000400000 rw-p 00000000 00:00 0                              [anon: Go: heap]
+7f0000000000-7f0000001000 r--p 00000000 fe:00 77                         /opt/other/nlproxy
+7ffc00000000-7ffc00001000 r-xp 00000000 00:00 0                          [vdso]`)
+	got, err := constant(strings.NewReader(maps), "/opt/a b/nlproxy")
+	want := []span{{0x400000, 0xe87000}, {0xe87000, 0x194e000}}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%x, %v: want %x", got, err, want)
+	}
+	if got, err := constant(strings.NewReader("40-zz r-xp 0 fe:00 1 /nlproxy"), "/nlproxy"); err == nil {
+		t.Errorf("%x for an address that is none", got)
+	}
+}
+
+// resident is how many kB of files this process has in memory.
+func resident(t *testing.T) (kB int) {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(status), "RssFile:")
+	if _, err := fmt.Sscanf(after, "%d kB", &kB); err != nil {
+		t.Fatal(err)
+	}
+	return kB
+}
+
+func TestReleaseStartGivesPagesBackAndLosesNothing(t *testing.T) {
+	program, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := resident(t)
+	if err := ReleaseStart(); err != nil {
+		t.Fatal(err)
+	}
+	if after := resident(t); after >= before {
+		t.Errorf("%d kB of files before, %d after", before, after)
+	}
+	if again, err := os.ReadFile("/proc/self/exe"); err != nil || !slices.Equal(again, program) {
+		t.Errorf("the program has changed: %v", err)
+	}
+}
