@@ -39,7 +39,6 @@ var imports = map[string][]string{
 		"conntrack", "dataplane", "dataplane/model", "watch",
 		"github.com/prometheus/client_golang/", "go.uber.org/zap", "k8s.io/client-go/tools/metrics",
 	},
-	"cmd/internal/lean":  {"github.com/prometheus/procfs", "golang.org/x/sys/unix"},
 	"cmd/internal/ready": {"github.com/coreos/go-systemd/v22/daemon"},
 
 	"watch": {
