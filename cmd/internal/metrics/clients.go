@@ -9,14 +9,14 @@ import (
 	"k8s.io/client-go/tools/metrics"
 )
 
-// clientMetrics are about the requests to the API server, by the names, types,
-// labels and buckets that every component of Kubernetes gives them
+// Clients counts the requests of this process to API servers, by the names,
+// types, labels and buckets that every component of Kubernetes gives them
 // (component-base 1.37, metrics/prometheus/restclient). Those of exec plugins
 // are left out: no program is run to get credentials.
 //
 // That package itself is not used: it brings component-base/metrics along, a
 // registry of the process with all metrics in it.
-type clientMetrics struct {
+type Clients struct {
 	group
 	latency, limiter          *prometheus.HistogramVec // verb, host
 	requestSize, responseSize *prometheus.HistogramVec // verb, host
@@ -35,8 +35,8 @@ func bytesBuckets() []float64 {
 	return []float64{64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216}
 }
 
-func newClientMetrics() *clientMetrics {
-	c := &clientMetrics{}
+func newClients() *Clients {
+	c := &Clients{}
 	histogram := func(name, help string, buckets []float64) *prometheus.HistogramVec {
 		v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "rest_client_" + name, Help: help, Buckets: buckets}, []string{"verb", "host"})
 		c.group = append(c.group, v)
@@ -64,11 +64,12 @@ func newClientMetrics() *clientMetrics {
 	return c
 }
 
-// ObserveClients has the API clients of this process counted here. client-go
-// knows one observer for the process, so it is for the first Metrics that asks;
-// it is called before the first client is made.
-func (m *Metrics) ObserveClients() {
-	c := m.clients
+// ObserveClients returns what counts the requests of all API clients from now
+// on. client-go has one observer for the process, which is the first: a program
+// calls this once, before it makes a client, and hands the result to each
+// Metrics that it makes.
+func ObserveClients() *Clients {
+	c := newClients()
 	metrics.Register(metrics.RegisterOpts{
 		RequestLatency:               latency{c.latency},
 		RateLimiterLatency:           latency{c.limiter},
@@ -82,6 +83,7 @@ func (m *Metrics) ObserveClients() {
 		TransportCAReloads:           reloads{c.authorities},
 		TransportCertRotationGCCalls: rotations{c.rotations},
 	})
+	return c
 }
 
 // client-go's interfaces, each on the metric that answers to it.

@@ -11,9 +11,10 @@ import (
 )
 
 func TestClientsAreCounted(t *testing.T) {
-	m := made(t, Options{})
-	m.ObserveClients()
-	made(t, Options{}).ObserveClients() // which comes too late
+	clients := ObserveClients()
+	made(t, Options{Clients: ObserveClients()}) // which come too late
+	made(t, Options{Clients: clients})
+	m := made(t, Options{Clients: clients}) // the next one
 	ctx, host := t.Context(), "api:6443"
 	metrics.RequestLatency.Observe(ctx, "GET", url.URL{Host: host, Path: "/api"}, 20*time.Millisecond)
 	metrics.RateLimiterLatency.Observe(ctx, "GET", url.URL{Host: host}, 2*time.Millisecond)

@@ -26,6 +26,8 @@ type Options struct {
 	// Counter reads a named counter of the kernel, as kernel.Conn does. A scrape
 	// waits for it, so it is not that of the connection which writes rules.
 	Counter func(name string) (packets, bytes uint64, err error)
+	// Clients are those of the process, which outlive a Metrics.
+	Clients *Clients
 	// HealthPortsFailing returns how many health-check node ports cannot be
 	// opened.
 	HealthPortsFailing func() int
@@ -58,7 +60,6 @@ type Metrics struct {
 	kubeproxy kubeproxy
 	sync      syncMetrics
 	flows     flowMetrics
-	clients   *clientMetrics
 }
 
 // New makes the metrics and their registry.
@@ -71,7 +72,6 @@ func New(o Options) (*Metrics, error) {
 		kubeproxy: newKubeproxy(),
 		sync:      newSyncMetrics(),
 		flows:     newFlowMetrics(),
-		clients:   newClientMetrics(),
 	}
 	if m.opts.Mode == "" {
 		m.opts.Mode = "iptables"
@@ -92,7 +92,7 @@ func (m *Metrics) collectors() []prometheus.Collector {
 	all := []prometheus.Collector{
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.kubeproxy, m.sync, m.flows, m.clients, m.opts.Build,
+		m.kubeproxy, m.sync, m.flows, m.opts.Build,
 	}
 	o := m.opts
 	if o.Stats != nil {
@@ -106,6 +106,9 @@ func (m *Metrics) collectors() []prometheus.Collector {
 	}
 	if o.Counter != nil {
 		all = append(all, counters{o.Counter})
+	}
+	if o.Clients != nil {
+		all = append(all, o.Clients)
 	}
 	if o.HealthPortsFailing != nil {
 		all = append(all, healthPorts{o.HealthPortsFailing})
