@@ -30,7 +30,6 @@ KUBE-* chains. With no command, nlproxy is "nlproxy run".`),
 	cmd.RunE = daemon.RunE
 	cmd.Flags().AddFlagSet(daemon.Flags())
 	cmd.Flags().SetNormalizeFunc(daemon.Flags().GetNormalizeFunc())
-	cmd.Version = version()
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})

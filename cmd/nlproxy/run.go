@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strings"
 
@@ -31,14 +33,18 @@ file that cannot be used is logged and changes nothing.`),
 		Args: cobra.NoArgs,
 	}
 	flags := config.Bind(cmd.Flags())
+	asked := config.BindVersion(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *asked != "false" {
+			return printVersion(cmd.OutOrStdout(), *asked == "raw")
+		}
 		c, notes, err := configured(flags)
 		if err != nil {
 			return err
 		}
 		switch {
 		case c.WriteConfigTo != "":
-			return writeConfig(c)
+			return logged(c, notes, func(*zap.Logger) error { return writeConfig(c) })
 		case c.Cleanup:
 			return logged(c, notes, func(*zap.Logger) error { return cleanup(cmd.OutOrStdout(), true) })
 		case c.InitOnly:
@@ -65,7 +71,7 @@ func logged(c config.Config, notes []string, run func(*zap.Logger) error) error 
 	if err != nil {
 		return err
 	}
-	defer l.Sync()
+	defer l.Close()
 	for _, note := range notes {
 		l.Logger().Warn(note)
 	}
@@ -82,6 +88,16 @@ func writeConfig(c config.Config) error {
 		return fmt.Errorf("--write-config-to: %w", err)
 	}
 	return nil
+}
+
+// printVersion prints one line; raw, with how the binary was built.
+func printVersion(w io.Writer, raw bool) error {
+	text := "nlproxy " + version()
+	if raw {
+		text = fmt.Sprintf("nlproxy version=%s go=%s platform=%s/%s", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	}
+	_, err := fmt.Fprintln(w, text)
+	return err
 }
 
 // version is that of the module that the binary was built from.

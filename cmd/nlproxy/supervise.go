@@ -52,7 +52,7 @@ func (s supervisor) generation(c config.Config, notes []string) (*generation, er
 	}
 	p, err := newProxy(c, proxyOptions{Ready: s.ready, SetVerbosity: l.SetVerbosity, Logger: l.Logger()})
 	if err != nil {
-		return nil, errors.Join(err, l.Sync())
+		return nil, errors.Join(err, l.Close())
 	}
 	return &generation{config: c, logs: l, proxy: p}, nil
 }
@@ -60,7 +60,7 @@ func (s supervisor) generation(c config.Config, notes []string) (*generation, er
 // serve runs a daemon until it ends, or until there is another one to run, which
 // it returns.
 func (s supervisor) serve(ctx context.Context, now *generation) (next *generation, err error) {
-	defer func() { err = errors.Join(err, now.logs.Sync()) }()
+	defer func() { err = errors.Join(err, now.logs.Close()) }()
 	if err := now.logs.CaptureKlog(); err != nil {
 		return nil, err
 	}
