@@ -40,10 +40,23 @@ func (p *proxy) follow(ctx context.Context) error {
 	if err := p.source.Ready(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
+	if err := p.checkNode(); err != nil {
+		return err
+	}
 	p.health.Synced(model.Families[:]...) // from now on
 	running.Go(func() { p.trigger(ctx, runner) })
 	runner.Run(ctx)
 	return cause(ctx)
+}
+
+// checkNode logs what in the configuration does not fit this node, once that is
+// known. The error is for what nothing can be served with.
+func (p *proxy) checkNode() error {
+	warnings, err := nodeProblems(p.config, p.source.Node())
+	for _, w := range warnings {
+		p.log.Warn(w)
+	}
+	return err
 }
 
 // cause is why ctx is done, if not because it was meant to be.
