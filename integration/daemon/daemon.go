@@ -23,6 +23,8 @@ const patience = 90 * time.Second
 type Daemon struct {
 	*lab.Process
 	log *journal
+	// config is the path of its configuration, outside any Root.
+	config string
 }
 
 // Options say what to run.
@@ -60,8 +62,8 @@ clientConnection: {kubeconfig: "{kubeconfig}"}
 // fails.
 func Start(t testing.TB, o Options) *Daemon {
 	t.Helper()
-	cmd := command(t, o)
-	d := &Daemon{log: newJournal()}
+	cmd, config := command(t, o)
+	d := &Daemon{log: newJournal(), config: config}
 	cmd.Stdout, cmd.Stderr = d.log, d.log
 	var err error
 	if d.Process, err = o.Namespace.Start(cmd); err != nil {
@@ -76,7 +78,19 @@ func Start(t testing.TB, o Options) *Daemon {
 	return d
 }
 
-func command(t testing.TB, o Options) *exec.Cmd {
+// Configure replaces the configuration of a daemon that has no Root, at once, as
+// an update of a mounted ConfigMap does.
+func (d *Daemon) Configure(t testing.TB, config string) {
+	t.Helper()
+	if err := os.WriteFile(d.config+".new", []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(d.config+".new", d.config); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func command(t testing.TB, o Options) (cmd *exec.Cmd, config string) {
 	t.Helper()
 	text := strings.ReplaceAll(o.Config, "{kubeconfig}", o.Kubeconfig)
 	args := []string{"run", "--logging-format=json", "--manifests=" + o.Manifests}
@@ -84,15 +98,15 @@ func command(t testing.TB, o Options) *exec.Cmd {
 		cmd := exec.Command(rootBinary, append(args, "--config="+o.Root.Write(t, "config.yaml", text))...)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: o.Root.dir}
 		cmd.Dir, cmd.Env = "/", append([]string{}, o.Environment...)
-		return cmd
+		return cmd, ""
 	}
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(Binary(t), append(args, "--config="+path)...)
+	cmd = exec.Command(Binary(t), append(args, "--config="+path)...)
 	cmd.Env = append(os.Environ(), o.Environment...)
-	return cmd
+	return cmd, path
 }
 
 // Synchronised waits until d has made the kernel agree, once more than when it

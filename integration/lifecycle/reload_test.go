@@ -1,0 +1,122 @@
+package lifecycle
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nlproxy/nlproxy/integration/daemon"
+	"github.com/nlproxy/nlproxy/integration/lab/labtest"
+)
+
+// settings are the configuration that start starts a daemon with.
+func settings() string {
+	return strings.ReplaceAll(daemon.Configuration(10*time.Millisecond), "{kubeconfig}", "")
+}
+
+// ask asks a server of the daemon on the node.
+func (r *rig) ask(t *testing.T, url string) (code int, body string) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DialContext: r.Self.Namespace.DialContext, DisableKeepAlives: true}}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
+}
+
+func TestAChangedConfigurationIsTakenUpWithoutLosingAConnection(t *testing.T) {
+	r, d, web := running(t)
+	flows := labtest.Open(t, r.Pods[0], "tcp", web.ClusterIP(), 10)
+	pid := d.PID()
+
+	d.Configure(t, strings.Replace(settings(), "iptables: {", "iptables: {masqueradeBit: 17, ", 1))
+	d.Synchronised(t)
+	if got := rulesOf(t, r, "KUBE-MARK-MASQ"); !strings.Contains(got, "0x20000") {
+		t.Errorf("the mark is not of bit 17:\n%s", got)
+	}
+	flows.Ask(t)
+	if _, body := r.ask(t, "http://127.0.0.1:10249/configz"); !strings.Contains(body, `"masqueradeBit":17`) {
+		t.Errorf("/configz tells of another configuration: %s", body)
+	}
+
+	for _, wrong := range []struct{ text, problem string }{
+		{strings.Replace(settings(), "iptables: {", "iptables: {masqueradeBit: 32, ", 1), "iptables.masqueradeBit"},
+		{"kind: [", "yaml"},
+		{strings.Replace(settings(), "hostnameOverride: node1", "hostnameOverride: node_1", 1), "node_1"},
+	} {
+		before := daemon.Generation(t, r.Self.Namespace)
+		d.Configure(t, wrong.text)
+		d.Await(t, "that the file cannot be used", func(e daemon.Entry) bool {
+			return e.Level == "error" && strings.Contains(e.Line, wrong.problem)
+		})
+		if after := daemon.Generation(t, r.Self.Namespace); after != before {
+			t.Errorf("%s: the rules have changed", wrong.problem)
+		}
+	}
+
+	d.Configure(t, settings())
+	d.Synchronised(t)
+	if got := rulesOf(t, r, "KUBE-MARK-MASQ"); !strings.Contains(got, "0x4000") {
+		t.Errorf("the mark is not of bit 14 again:\n%s", got)
+	}
+	flows.Ask(t)
+	if d.PID() != pid {
+		t.Errorf("process %d is now %d", pid, d.PID())
+	}
+}
+
+func TestTheVerbosityChangesWhileTheProxyRuns(t *testing.T) {
+	_, d, _ := running(t)
+	d.Configure(t, settings()+"logging: {verbosity: 3}\n")
+	e := d.Await(t, "that the verbosity has changed, or that it starts anew", func(e daemon.Entry) bool {
+		return e.Message == "the verbosity has changed" || e.Message == "starts"
+	})
+	if e.Message == "starts" {
+		t.Error("it starts anew for the verbosity alone")
+	}
+}
+
+// rulesOf returns the rules in the kernel that name a chain, as the command
+// rules prints them.
+func rulesOf(t *testing.T, r *rig, chain string) string {
+	t.Helper()
+	var lines []string
+	for line := range strings.Lines(labtest.Run(t, r.Self.Namespace, "", daemon.Binary(t), "rules")) {
+		if strings.Contains(line, "-A "+chain+" ") {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "")
+}
+
+func TestAnAddressThatIsTakenEndsTheProcessIfItIsToFailHard(t *testing.T) {
+	r := newRig(t)
+	labtest.Serve(t, r.Self, "tcp", 10256)
+	d := daemon.Start(t, daemon.Options{
+		Namespace: r.Self.Namespace,
+		Config:    settings() + "bindAddressHardFail: true\n",
+		Manifests: r.manifests,
+	})
+	<-d.Done()
+	var exit *exec.ExitError
+	if !errors.As(d.Err(), &exit) || exit.ExitCode() != 1 {
+		t.Errorf("it ended with %v, want exit code 1", d.Err())
+	}
+	d.Await(t, "why it ended", func(e daemon.Entry) bool {
+		return strings.Contains(e.Line, "healthz") && strings.Contains(e.Line, "address already in use")
+	})
+}
