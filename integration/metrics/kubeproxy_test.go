@@ -26,10 +26,6 @@ const (
 	noLocal     = "kubeproxy_sync_proxy_rules_no_local_endpoints_total"
 )
 
-// absent are the metrics of kube-proxy in iptables mode that nlproxy does not
-// have, and why not.
-var absent = map[string]string{}
-
 // beyond are those that kube-proxy does not have, and why nlproxy does.
 var beyond = map[string]string{
 	syncedOld: "the name that older dashboards and alerts know",
@@ -55,9 +51,7 @@ func TestMetricsAddressIsThatOfKubeProxy(t *testing.T) {
 
 func compareSeries(t *testing.T, theirs, ours scrape) {
 	for _, name := range theirs.names("kubeproxy_") {
-		if absent[name] == "" {
-			compare(t, name, theirs, ours)
-		}
+		compare(t, name, theirs, ours)
 	}
 	for _, name := range ours.names("kubeproxy_") {
 		if theirs[name] == nil && beyond[name] == "" {

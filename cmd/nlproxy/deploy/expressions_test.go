@@ -32,6 +32,7 @@ func served(t *testing.T) map[string][]string {
 		Unwritable:         func() []conntrack.Unwritable { return make([]conntrack.Unwritable, 1) },
 		Changes:            func() (c watch.Changes) { return c },
 		Counter:            func(string) (uint64, uint64, error) { return 0, 0, nil },
+		Clients:            metrics.ObserveClients(),
 		HealthPortsFailing: func() int { return 0 },
 	})
 	if err != nil {
@@ -45,7 +46,6 @@ func served(t *testing.T) map[string][]string {
 
 // everything happens once, since what has not yet happened is not shown.
 func everything(m *metrics.Metrics) {
-	m.ObserveClients()
 	clientmetrics.RequestResult.Increment(context.Background(), "200", "GET", "host")
 	families := model.Families[:]
 	count := map[rules.Table]int{}
