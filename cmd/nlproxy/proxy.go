@@ -27,6 +27,8 @@ import (
 type proxyOptions struct {
 	// Ready is told when the node is served; nil for nobody.
 	Ready *ready.Notifier
+	// Clients are the API clients of the process; nil to leave them uncounted.
+	Clients *metrics.Clients
 	// SetVerbosity changes how much is logged.
 	SetVerbosity func(level string) error
 	// Observe is told of each synchronisation; nil for nobody.

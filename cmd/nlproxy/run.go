@@ -12,6 +12,7 @@ import (
 
 	"github.com/nlproxy/nlproxy/cmd/internal/config"
 	"github.com/nlproxy/nlproxy/cmd/internal/logs"
+	"github.com/nlproxy/nlproxy/cmd/internal/metrics"
 	"github.com/nlproxy/nlproxy/cmd/internal/ready"
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
@@ -61,7 +62,7 @@ func serveNode(ctx context.Context, flags *config.Flags, c config.Config, notes 
 	if err != nil {
 		return err
 	}
-	err = supervisor{flags, notifier}.run(ctx, c, notes)
+	err = supervisor{flags, notifier, metrics.ObserveClients()}.run(ctx, c, notes)
 	return errors.Join(err, notifier.Stopping())
 }
 

@@ -42,6 +42,7 @@ func (p *proxy) newMetrics() (*metrics.Metrics, error) {
 		Changes:            p.source.Changes,
 		Counter:            p.counters.Counter,
 		HealthPortsFailing: p.ports.Failing,
+		Clients:            p.opts.Clients,
 		Mode:               string(p.config.Mode),
 		Configuration:      func() any { return p.config.Published() },
 		Profiling:          p.config.EnableProfiling,

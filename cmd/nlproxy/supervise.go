@@ -11,6 +11,7 @@ import (
 
 	"github.com/nlproxy/nlproxy/cmd/internal/config"
 	"github.com/nlproxy/nlproxy/cmd/internal/logs"
+	"github.com/nlproxy/nlproxy/cmd/internal/metrics"
 	"github.com/nlproxy/nlproxy/cmd/internal/ready"
 	"go.uber.org/zap"
 )
@@ -19,8 +20,9 @@ import (
 // file says then. From one to the next the rules stay, so that no connection
 // notices, and what the new one writes is the difference.
 type supervisor struct {
-	flags *config.Flags
-	ready *ready.Notifier
+	flags   *config.Flags
+	ready   *ready.Notifier
+	clients *metrics.Clients
 }
 
 // A generation is a daemon with its configuration and its log.
@@ -50,7 +52,7 @@ func (s supervisor) generation(c config.Config, notes []string) (*generation, er
 	for _, note := range notes {
 		l.Logger().Warn(note)
 	}
-	p, err := newProxy(c, proxyOptions{Ready: s.ready, SetVerbosity: l.SetVerbosity, Logger: l.Logger()})
+	p, err := newProxy(c, proxyOptions{Ready: s.ready, Clients: s.clients, SetVerbosity: l.SetVerbosity, Logger: l.Logger()})
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
