@@ -12,7 +12,9 @@ import (
 	"github.com/nlproxy/nlproxy/integration/lab/labtest"
 )
 
-func TestMain(m *testing.M) { labtest.Main(m) }
+// Only root outside of a user namespace may ask IPVS (GENL_ADMIN_PERM in
+// net/netfilter/ipvs/ip_vs_ctl.c, Linux 6.18).
+func TestMain(m *testing.M) { labtest.MainAsRoot(m) }
 
 // node is an empty namespace and a connection to it.
 type node struct {
