@@ -86,8 +86,12 @@ func newKubeproxy() kubeproxy {
 }
 
 func (k kubeproxy) observe(r dataplane.Report) {
-	for _, f := range r.Families {
-		k.observeFamily(r, f)
+	for _, f := range model.Families {
+		if slices.Contains(r.Families, f) {
+			k.observeFamily(r, f)
+		} else { // of which nothing waits
+			k.lastQueued.DeleteLabelValues(f.String())
+		}
 	}
 	for table, n := range r.Rules {
 		if slices.Contains(r.Families, table.Family) && slices.Contains(shownTables, table.Name) {

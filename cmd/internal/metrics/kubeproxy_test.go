@@ -159,6 +159,21 @@ kubeproxy_proxy_livez_total{code="200"} 1
 kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds{ip_family="IPv6"} 9.466848e+08
 `,
 		},
+		"a sync asked for before and after a family turned out not to be served": {
+			told: func(m *Metrics) {
+				m.Queued()
+				m.Observe(dataplane.Report{Families: []model.Family{model.IPv4}, Err: errors.New("no memory")})
+				m.Queued()
+			},
+			want: `kubeproxy_sync_partial_proxy_rules_duration_seconds_bucket{ip_family="IPv4",le="0.001"} 1
+kubeproxy_sync_partial_proxy_rules_duration_seconds_sum{ip_family="IPv4"} 0
+kubeproxy_sync_partial_proxy_rules_duration_seconds_count{ip_family="IPv4"} 1
+kubeproxy_sync_proxy_rules_duration_seconds_bucket{ip_family="IPv4",le="0.001"} 1
+kubeproxy_sync_proxy_rules_duration_seconds_sum{ip_family="IPv4"} 0
+kubeproxy_sync_proxy_rules_duration_seconds_count{ip_family="IPv4"} 1
+kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds{ip_family="IPv4"} 9.466848e+08
+`,
+		},
 		"flows": {
 			told: func(m *Metrics) {
 				m.ObserveFlows(conntrack.Pass{Duration: time.Second, ByFamily: map[model.Family]int{model.IPv6: 3}})

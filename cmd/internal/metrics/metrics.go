@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -60,6 +61,8 @@ type Metrics struct {
 	kubeproxy kubeproxy
 	sync      syncMetrics
 	flows     flowMetrics
+	// families are those that are served, as far as is known.
+	families atomic.Pointer[[]model.Family]
 }
 
 // New makes the metrics and their registry.
@@ -80,6 +83,8 @@ func New(o Options) (*Metrics, error) {
 		m.log = zap.NewNop()
 	}
 	m.opts.Build = o.Build.withDefaults()
+	both := model.Families[:]
+	m.families.Store(&both)
 	for _, c := range m.collectors() {
 		if err := m.registry.Register(c); err != nil {
 			return nil, fmt.Errorf("metrics: %w", err)
@@ -119,6 +124,7 @@ func (m *Metrics) collectors() []prometheus.Collector {
 // Observe counts what a synchronisation did. It is for
 // dataplane.Options.Observer.
 func (m *Metrics) Observe(r dataplane.Report) {
+	m.families.Store(&r.Families)
 	m.kubeproxy.observe(r)
 	m.sync.observe(r)
 }
@@ -135,10 +141,10 @@ func (m *Metrics) ObserveFlows(p conntrack.Pass) {
 func (m *Metrics) ObserveHealth(path string, code int) { m.kubeproxy.observeHealth(path, code) }
 
 // Queued notes that a synchronisation was asked for now, because something
-// changed in these families; without any, in both.
+// changed in these families; without any, in all that are served.
 func (m *Metrics) Queued(families ...model.Family) {
 	if len(families) == 0 {
-		families = model.Families[:]
+		families = *m.families.Load()
 	}
 	m.kubeproxy.queue(families)
 }
