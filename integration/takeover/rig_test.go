@@ -13,41 +13,29 @@ import (
 	"github.com/nlproxy/nlproxy/integration/lab"
 	"github.com/nlproxy/nlproxy/integration/lab/labtest"
 	"github.com/nlproxy/nlproxy/integration/objects"
+	"github.com/nlproxy/nlproxy/integration/site"
 )
 
-func TestMain(m *testing.M) {
-	daemon.Build()
-	cluster.MainAsRoot(m)
-}
+func TestMain(m *testing.M) { site.Main(m) }
 
-// A rig is a node with servers at every pod, an API server with services of
-// every kind, and rules of somebody else.
+// A rig is a site with services of every kind, and rules of somebody else.
 type rig struct {
-	*lab.Node
-	*cluster.Cluster
+	*site.Site
+	kind     kind
 	services []objects.Service
 }
 
 // count is how many services there are.
 const count = 300
 
-func newRig(t *testing.T) *rig {
+func newRig(t *testing.T, k kind) *rig {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("needs an API server and kube-proxy, which take long to build and a while to start")
-	}
-	ns := labtest.Namespace(t)
-	r := &rig{Node: labtest.Node(t, lab.Options{Namespace: ns, Pods: 3, RemotePods: 3})}
-	for _, place := range append(r.Pods, r.Remote...) {
-		labtest.Serve(t, place, "tcp", objects.TargetPort)
-		labtest.Serve(t, place, "udp", objects.TargetPort)
-	}
+	r := &rig{Site: site.New(t, site.Options{Pods: 3, Remote: 3, Networks: []string{"tcp", "udp"}}), kind: k}
 	r.others(t)
-	r.Cluster = cluster.Start(t, ns, cluster.Options{Bulk: true})
 	for i := range count {
 		r.services = append(r.services, r.service(1+i))
 	}
-	r.Create(t, []byte(objects.YAML(t, objects.Node())+objects.Documents(t, r.services...)))
+	r.Create(t, []byte(objects.Documents(t, r.services...)))
 	return r
 }
 
@@ -61,7 +49,7 @@ const (
 
 func (r *rig) service(number int) objects.Service {
 	s := objects.Service{
-		Name: fmt.Sprintf("service-%d", number), Number: number,
+		Name: fmt.Sprintf("service-%d", number), Number: number, DualStack: true,
 		Endpoints: objects.At(r.Pods[0], r.Pods[1+number%2], r.Remote[number%3]),
 	}
 	switch number % 4 {
@@ -79,19 +67,19 @@ func (r *rig) service(number int) objects.Service {
 }
 
 // startKubeProxy starts kube-proxy, which has programmed the kernel then.
-func (r *rig) startKubeProxy(t *testing.T) *lab.Process {
+func (r *rig) startKubeProxy(t *testing.T, b cluster.Backend) *lab.Process {
 	t.Helper()
-	return r.StartKubeProxy(t, []byte(daemon.Configuration(minSyncPeriod)))
+	config := strings.Replace(daemon.Configuration(minSyncPeriod), "mode: iptables", "mode: "+r.kind.mode, 1)
+	return r.StartKubeProxyOn(t, b, []byte(config))
 }
 
-// start starts nlproxy with kube-proxy's configuration and rights.
+// start starts nlproxy with kube-proxy's rights, and waits until it has
+// programmed the kernel.
 func (r *rig) start(t *testing.T) *daemon.Daemon {
 	t.Helper()
-	return daemon.Start(t, daemon.Options{
-		Namespace:  r.Self.Namespace,
-		Config:     daemon.Configuration(minSyncPeriod),
-		Kubeconfig: r.Kubeconfig(t, cluster.KubeProxy),
-	})
+	d := daemon.Start(t, r.Options(t, cluster.KubeProxy, minSyncPeriod))
+	t.Logf("nlproxy beside %s: %s", r.kind.backend, d.Synchronised(t).Line)
+	return d
 }
 
 const minSyncPeriod = 100 * time.Millisecond
@@ -147,30 +135,4 @@ func (r *rig) foreign(t *testing.T) string {
 		t.Fatalf("rules of somebody else are missing:\n%s", strings.Join(lines, ""))
 	}
 	return strings.Join(lines, "")
-}
-
-// A pin is a client of a service with affinity, and who answered it.
-type pin struct {
-	from *lab.Place
-	to   objects.Service
-	by   string
-}
-
-// pins connects three clients to every sticky service.
-func (r *rig) pins(t *testing.T) (all []pin) {
-	t.Helper()
-	clients := []*lab.Place{r.Outside, r.Pods[1], r.Pods[2]}
-	for _, s := range r.services {
-		if !s.Affinity {
-			continue
-		}
-		for _, from := range clients {
-			got := from.Dial("tcp", s.ClusterIP(), lab.DialOptions{})
-			if got.Kind != lab.Answered {
-				t.Fatalf("%s to %s: %s", from, s.Name, got)
-			}
-			all = append(all, pin{from, s, got.By})
-		}
-	}
-	return all
 }
