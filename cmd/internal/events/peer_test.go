@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/nlproxy/nlproxy/conntrack"
 	"github.com/nlproxy/nlproxy/dataplane/model"
@@ -57,49 +56,19 @@ func as(t *testing.T, c *cluster.Cluster, u cluster.User) *Recorder {
 // taken is a port that is in use, so that no health of a service is served on it.
 const taken = 30999
 
-// await waits for events of a reporter, of these reasons, one of each.
-func await(t *testing.T, client kubernetes.Interface, instance string, reasons ...string) map[string]eventsv1.Event {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	watching, err := client.EventsV1().Events(metav1.NamespaceAll).Watch(ctx, metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer watching.Stop()
-	found := map[string]eventsv1.Event{}
-	for len(found) < len(reasons) {
-		change, ok := <-watching.ResultChan()
-		if !ok {
-			t.Fatalf("of %v, %s recorded no more than %v", reasons, instance, found)
-		}
-		e, ok := change.Object.(*eventsv1.Event)
-		if !ok || !strings.HasPrefix(e.ReportingInstance, instance) {
-			continue
-		}
-		for _, reason := range reasons {
-			if e.Reason == reason {
-				found[reason] = *e
-			}
-		}
-	}
-	return found
-}
-
 // Both programs record the same on one node.
 func TestEventsAreThoseOfKubeProxy(t *testing.T) {
 	ns, c := server(t)
-	client := c.Client(t, cluster.Admin)
 	block(t, ns)
 	c.Create(t, []byte(objects.YAML(t, objects.Node(), unhealthy())))
 	c.StartKubeProxy(t, []byte(daemon.Configuration(time.Second)))
 	reasons := []string{ReasonStarting, ReasonServiceHealthPortFailed}
-	theirs := await(t, client, "kube-proxy", reasons...)
+	theirs := c.AwaitEvents(t, "kube-proxy", reasons...)
 
 	r := as(t, c, cluster.KubeProxy)
 	r.Starting()
 	r.ServiceHealthPortFailed(model.Name{Namespace: "default", Name: "unhealthy"}, taken, errors.New("taken"))
-	ours := await(t, client, "nlproxy", reasons...)
+	ours := c.AwaitEvents(t, "nlproxy", reasons...)
 	for _, reason := range reasons {
 		if diff := cmp.Diff(plain(t, theirs[reason]), plain(t, ours[reason])); diff != "" {
 			t.Errorf("%s (-kube-proxy +nlproxy):\n%s", reason, diff)
