@@ -56,11 +56,10 @@ func build() (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	cache, err := os.UserCacheDir()
+	dir, err := cached(module)
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(cache, "nlproxy-tests", fmt.Sprintf("%x", sha256.Sum256(module))[:16])
 	unlock, err := lock(dir)
 	if err != nil {
 		return "", err
@@ -69,6 +68,15 @@ func build() (path string, err error) {
 	path = filepath.Join(dir, "nlproxy")
 	_, err = run("go", "build", "-ldflags=-s -w", "-o", path, product)
 	return path, err
+}
+
+// cached is the place of a module's copy.
+func cached(module []byte) (dir string, err error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(cache, "nlproxy-tests", fmt.Sprintf("%x", sha256.Sum256(module))[:16]), nil
 }
 
 func run(name string, args ...string) ([]byte, error) {

@@ -45,7 +45,7 @@ var (
 // much of both for seconds, and a pod that is throttled or killed then is a node
 // that is not served.
 const (
-	requestCPU    = "10m"
+	requestCPU    = "50m"
 	requestMemory = "32Mi"
 )
 

@@ -1,0 +1,230 @@
+package deployment
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nlproxy/nlproxy/integration/daemon"
+	"github.com/nlproxy/nlproxy/integration/lab"
+)
+
+// A container is the image as a node runs it: a root that holds the image, what
+// is mounted there, and nothing else, read-only as /proc/sys and /sys are.
+type container struct {
+	image daemon.Image
+	dir   string
+}
+
+// newContainer makes a container with these files besides, which are volumes.
+// The caller is in a mount namespace of its own.
+func newContainer(t *testing.T, volumes map[string]string) *container {
+	t.Helper()
+	c := &container{daemon.TheImage(t), emptyFileSystem(t)}
+	for _, path := range c.image.Files(t) {
+		c.mount(t, path)
+	}
+	for path, content := range volumes {
+		c.write(t, path, content)
+	}
+	for _, path := range []string{"/proc", "/sys"} {
+		if err := os.Mkdir(c.path(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		bind(t, path, c.path(path))
+	}
+	bind(t, c.path("/proc/sys"), c.path("/proc/sys"))
+	for _, path := range []string{"/proc/sys", "/sys", "/"} {
+		if err := unix.Mount("", c.path(path), "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+			t.Fatalf("make %s read-only: %v", path, err)
+		}
+	}
+	return c
+}
+
+func emptyFileSystem(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "container")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// To remove what is below it would reach into what is mounted there.
+	t.Cleanup(func() {
+		if err := os.Remove(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, ""); err != nil {
+		t.Fatalf("mount an empty file system: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Errorf("unmount %s: %v", dir, err)
+		}
+	})
+	return dir
+}
+
+// path is where the file at a path in c is for others.
+func (c *container) path(path string) string { return filepath.Join(c.dir, path) }
+
+// mount shows a file of the image. A link is one in c too.
+func (c *container) mount(t *testing.T, path string) {
+	t.Helper()
+	from := filepath.Join(c.image.Root, path)
+	to, err := os.Readlink(from)
+	if err != nil {
+		c.write(t, path, "")
+		bind(t, from, c.path(path))
+		return
+	}
+	if err := os.MkdirAll(filepath.Dir(c.path(path)), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(to, c.path(path)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func bind(t *testing.T, from, to string) {
+	t.Helper()
+	if err := unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		t.Fatalf("mount %s at %s: %v", from, to, err)
+	}
+}
+
+func (c *container) write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(c.path(path)), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(c.path(path), []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// confine lets programs that this thread starts have no capability but
+// CAP_NET_ADMIN, and gain none, as a container runtime does.
+func confine() error {
+	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
+		if c == unix.CAP_NET_ADMIN {
+			continue
+		}
+		err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
+		if err != nil && err != unix.EINVAL { // which is for one that this kernel does not know
+			return fmt.Errorf("drop capability %d: %w", c, err)
+		}
+	}
+	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+}
+
+// A running container's process.
+type running struct {
+	cmd   *exec.Cmd
+	ended chan struct{}
+	err   error // valid once ended is closed
+	log   log
+}
+
+// log is what a process prints, to be read at any time.
+type log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// start runs a command in c, as root of it. It is killed at the end of t.
+func (c *container) start(t *testing.T, ns *lab.Namespace, command []string, environment ...string) *running {
+	t.Helper()
+	r := &running{cmd: exec.Command(command[0], command[1:]...), ended: make(chan struct{})}
+	r.cmd.Dir, r.cmd.Env = "/", environment
+	r.cmd.Stdout, r.cmd.Stderr = &r.log, &r.log
+	r.cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: c.dir, Pdeathsig: syscall.SIGKILL}
+	started := make(chan error, 1)
+	go func() {
+		defer close(r.ended)
+		r.err = ns.Do(func() error { // on a thread that ends with it
+			err := confine()
+			if err == nil {
+				err = r.cmd.Start()
+			}
+			started <- err
+			if err != nil {
+				return err
+			}
+			return r.cmd.Wait()
+		})
+	}()
+	if err := <-started; err != nil {
+		t.Fatalf("start %s: %v", strings.Join(command, " "), err)
+	}
+	t.Cleanup(func() { r.kill(t) })
+	return r
+}
+
+// kill ends r at once, if it has not ended.
+func (r *running) kill(t *testing.T) {
+	_ = r.cmd.Process.Kill() // it fails only once it has ended
+	<-r.ended
+	if t.Failed() {
+		t.Logf("%s printed:\n%s", strings.Join(r.cmd.Args, " "), &r.log)
+	}
+}
+
+// stop asks r to end, and fails t unless it ends well.
+func (r *running) stop(t *testing.T) {
+	t.Helper()
+	if err := r.cmd.Process.Signal(unix.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if <-r.ended; r.err != nil {
+		t.Errorf("after SIGTERM: %v", r.err)
+	}
+}
+
+// checkRights fails t unless r has CAP_NET_ADMIN, no other capability, and no
+// way to gain one.
+func (r *running) checkRights(t *testing.T) {
+	t.Helper()
+	status := readStatus(t, r.cmd.Process.Pid)
+	only := fmt.Sprintf("%016x", uint64(1)<<unix.CAP_NET_ADMIN)
+	for field, want := range map[string]string{"CapPrm": only, "CapEff": only, "CapBnd": only, "NoNewPrivs": "1"} {
+		if got := status[field]; got != want {
+			t.Errorf("%s of the container is %s, want %s", field, got, want)
+		}
+	}
+}
+
+// readStatus reads /proc/PID/status (proc_pid_status(5)).
+func readStatus(t *testing.T, pid int) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	status := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		field, value, _ := strings.Cut(line, ":")
+		status[field] = strings.TrimSpace(value)
+	}
+	return status
+}
