@@ -152,30 +152,42 @@ func (l *log) String() string {
 	return l.text.String()
 }
 
-// start runs a command in c, as root of it. It is killed at the end of t.
-func (c *container) start(t *testing.T, ns *lab.Namespace, command []string, environment ...string) *running {
+// start runs a command in c, as root of it.
+func (c *container) start(t *testing.T, ns *lab.Namespace, command []string) *running {
 	t.Helper()
-	r := &running{cmd: exec.Command(command[0], command[1:]...), ended: make(chan struct{})}
-	r.cmd.Dir, r.cmd.Env = "/", environment
-	r.cmd.Stdout, r.cmd.Stderr = &r.log, &r.log
-	r.cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: c.dir, Pdeathsig: syscall.SIGKILL}
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Dir, cmd.Env = "/", []string{}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: c.dir}
+	return startConfined(t, ns, cmd)
+}
+
+// startConfined starts a program with CAP_NET_ADMIN alone. It is killed at the
+// end of t.
+func startConfined(t *testing.T, ns *lab.Namespace, cmd *exec.Cmd) *running {
+	t.Helper()
+	r := &running{cmd: cmd, ended: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = &r.log, &r.log
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = new(syscall.SysProcAttr)
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	started := make(chan error, 1)
 	go func() {
 		defer close(r.ended)
 		r.err = ns.Do(func() error { // on a thread that ends with it
 			err := confine()
 			if err == nil {
-				err = r.cmd.Start()
+				err = cmd.Start()
 			}
 			started <- err
 			if err != nil {
 				return err
 			}
-			return r.cmd.Wait()
+			return cmd.Wait()
 		})
 	}()
 	if err := <-started; err != nil {
-		t.Fatalf("start %s: %v", strings.Join(command, " "), err)
+		t.Fatalf("start %s: %v", cmd, err)
 	}
 	t.Cleanup(func() { r.kill(t) })
 	return r
