@@ -56,7 +56,8 @@ func (f Found) String() string {
 }
 
 // look finds what one mode left, and returns what removes it, which sets Kept of
-// what stays. That something is in use is no error.
+// what stays. That something is in use is no error. One that finds something in
+// spite of an error has remove return that error as well.
 type look func(Options) (found []Found, remove func(found []Found) error, err error)
 
 // steps stand for themselves: one that fails does not stop the others.
@@ -90,8 +91,8 @@ func each(o Options, remove bool) (all []Found, err error) {
 	var errs []error
 	for _, s := range steps {
 		found, removeThem, err := s.look(o)
-		if err == nil && remove && len(found) > 0 {
-			err = removeThem(found)
+		if remove && len(found) > 0 {
+			err = removeThem(found) // of what could not be looked at, too
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("leftovers of kube-proxy's %s: %w", s.name, err))

@@ -1,8 +1,10 @@
 package leftovers_test
 
 import (
+	"errors"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -95,5 +97,21 @@ func TestNothingIsFoundInAnEmptyNamespace(t *testing.T) {
 func TestOptionsNameWhatIsMissing(t *testing.T) {
 	if _, err := leftovers.Find(leftovers.Options{}); err == nil || err.Error() != "leftovers: Kernel is missing" {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestDescriptionNamesAtMostTwentyOfAKind(t *testing.T) {
+	found := []leftovers.Found{{Kind: "nftables table", Name: "ip kube-proxy"}}
+	for i := range 23 {
+		found = append(found, leftovers.Found{Kind: "ipset", Name: strconv.Itoa(i + 1)})
+	}
+	found = append(found, leftovers.Found{Kind: "device", Name: "kube-ipvs0", Note: "note", Kept: errors.New("busy")})
+	got := leftovers.Describe(found)
+	if !strings.HasPrefix(got, "nftables table ip kube-proxy, ipset 1, ipset 2, ") ||
+		!strings.HasSuffix(got, ", ipset 20, 3 more of these, device kube-ipvs0 (note) (stays: busy)") {
+		t.Error(got)
+	}
+	if got := leftovers.Describe(nil); got != "" {
+		t.Errorf("%q of nothing", got)
 	}
 }
