@@ -38,9 +38,12 @@ var (
 	kubeProxyPatch string
 )
 
-// What a pod requests is what it was measured to use, with a margin: memory is
-// its resident set with 10 services, of which two thirds are pages of the
-// binary, and CPU what following changes of a node with 1,000 services takes.
+// What a pod requests is what it was measured to use, with a margin. Memory: 27
+// MB are resident with 10 services when the first rules are written, and 23 MB
+// later, when what only the start needed has been given back. CPU: 25 ms for a
+// change, of which there is at most one in a second; nearly all is the kernel's
+// walk through the table of connection tracking.
+//
 // There are no limits: a first list of a large cluster takes several times as
 // much of both for seconds, and a pod that is throttled or killed then is a node
 // that is not served.
