@@ -24,11 +24,11 @@ func ReleaseStart() error {
 	if err != nil {
 		return fmt.Errorf("path of this program: %w", err)
 	}
-	maps, err := os.ReadFile("/proc/self/maps")
+	smaps, err := os.ReadFile("/proc/self/smaps")
 	if err != nil {
 		return fmt.Errorf("pages of this program: %w", err)
 	}
-	ranges, err := constant(bytes.NewReader(maps), program)
+	ranges, err := constant(bytes.NewReader(smaps), program)
 	for _, r := range ranges {
 		err = errors.Join(err, r.release())
 	}
@@ -48,21 +48,29 @@ func (s span) release() error {
 	return nil
 }
 
-// constant returns the mappings of a program that nobody can have written to,
-// from text in the form of /proc/PID/maps (proc_pid_maps(5)).
-func constant(maps io.Reader, program string) (spans []span, err error) {
-	lines := bufio.NewScanner(maps)
+// constant returns the mappings of a program that nobody can write to and that
+// are as the file has them, from text in the form of /proc/PID/smaps
+// (proc_pid_smaps(5)). A program whose place in memory is chosen at its start
+// has others: what was written to them before they were made constant, in pages
+// that count as anonymous or are swapped out, would be lost.
+func constant(smaps io.Reader, program string) (spans []span, err error) {
+	lines := bufio.NewScanner(smaps)
+	var at span
+	candidate := false
 	for lines.Scan() {
-		where, rest, _ := strings.Cut(lines.Text(), " ")
-		rights, rest, _ := strings.Cut(rest, " ")
-		if !strings.HasSuffix(rest, " "+program) || strings.Contains(rights, "w") {
-			continue
+		name, rest, _ := strings.Cut(lines.Text(), " ")
+		switch {
+		case !strings.HasSuffix(name, ":"):
+			rights, file, _ := strings.Cut(rest, " ")
+			candidate = strings.HasSuffix(file, " "+program) && !strings.Contains(rights, "w")
+			if at, err = parse(name); err != nil {
+				return nil, fmt.Errorf("pages of this program: %q: %w", lines.Text(), err)
+			}
+		case name == "Anonymous:" || name == "Swap:":
+			candidate = candidate && strings.TrimSpace(rest) == "0 kB"
+		case name == "VmFlags:" && candidate: // the last line of a mapping
+			spans = append(spans, at)
 		}
-		s, err := parse(where)
-		if err != nil {
-			return nil, fmt.Errorf("pages of this program: %q: %w", lines.Text(), err)
-		}
-		spans = append(spans, s)
 	}
 	return spans, lines.Err()
 }

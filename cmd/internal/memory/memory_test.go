@@ -9,15 +9,45 @@ import (
 )
 
 func TestConstantPagesAreThoseOfTheProgramAlone(t *testing.T) {
-	maps := strings.TrimSpace(`
+	smaps := strings.TrimSpace(`
 00400000-00e87000 r-xp 00000000 fe:00 10011393                           /opt/a b/nlproxy
+Rss:               10780 kB
+Anonymous:             0 kB
+Swap:                  0 kB
+VmFlags: rd mr mw me sd
 00e87000-0194e000 r--p 00a87000 fe:00 10011393                           /opt/a b/nlproxy
-0194e000-019da000 rw-p 0154e000 fe:00 10011393                           /opt/a b/nlproxy
+Anonymous:             0 kB
+Swap:                  0 kB
+VmFlags: rd mr mw me sd
+0194e000-01958000 r--p 0154e000 fe:00 10011393                           /opt/a b/nlproxy
+Anonymous:             4 kB
+Swap:                  0 kB
+VmFlags: rd mr mw me sd
+01958000-01960000 r--p 01558000 fe:00 10011393                           /opt/a b/nlproxy
+Anonymous:             0 kB
+Swap:                  4 kB
+VmFlags: rd mr mw me sd
+01960000-019da000 rw-p 01560000 fe:00 10011393                           /opt/a b/nlproxy
+Anonymous:             0 kB
+Swap:                  0 kB
+VmFlags: rd mr mw me sd
 019da000-01a0b000 rw-p 00000000 00:00 0
+Anonymous:             0 kB
+Swap:                  0 kB
+VmFlags: rd mr mw me sd
 c000000000-c000400000 rw-p 00000000 00:00 0                              [anon: Go: heap]
+Anonymous:          4096 kB
+Swap:                  0 kB
+VmFlags: rd mr mw me sd
 7f0000000000-7f0000001000 r--p 00000000 fe:00 77                         /opt/other/nlproxy
-7ffc00000000-7ffc00001000 r-xp 00000000 00:00 0                          [vdso]`)
-	got, err := constant(strings.NewReader(maps), "/opt/a b/nlproxy")
+Anonymous:             0 kB
+Swap:                  0 kB
+VmFlags: rd mr mw me sd
+7ffc00000000-7ffc00001000 r-xp 00000000 00:00 0                          [vdso]
+Anonymous:             0 kB
+Swap:                  0 kB
+VmFlags: rd mr mw me sd`)
+	got, err := constant(strings.NewReader(smaps), "/opt/a b/nlproxy")
 	want := []span{{0x400000, 0xe87000}, {0xe87000, 0x194e000}}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%x, %v: want %x", got, err, want)
