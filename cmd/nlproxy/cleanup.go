@@ -54,7 +54,7 @@ func cleanup(out io.Writer, all bool) error {
 		found, err = leftovers.Remove(leftovers.Options{Kernel: conn})
 	}
 	if len(found) > 0 {
-		fmt.Fprintln(out, "removed", leftovers.Describe(found))
+		fmt.Fprintln(out, "removed, unless it says that it stays:", leftovers.Describe(found))
 	}
 	if n == 0 && len(found) == 0 && err == nil {
 		fmt.Fprintln(out, "nothing to remove")

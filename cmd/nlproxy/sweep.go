@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/nlproxy/nlproxy/dataplane/leftovers"
@@ -22,8 +23,8 @@ func (p *proxy) sweep(ctx context.Context) {
 	}
 	again := time.NewTicker(sweepEvery)
 	defer again.Stop()
-	for before := 0; ; {
-		before = p.sweepOnce(before)
+	for s := (sweeper{log: p.log}); ; {
+		s.tell(leftovers.Remove(leftovers.Options{Kernel: p.conn}))
 		select {
 		case <-ctx.Done():
 			return
@@ -32,20 +33,43 @@ func (p *proxy) sweep(ctx context.Context) {
 	}
 }
 
-// sweepOnce returns how many times in a row something was found.
-func (p *proxy) sweepOnce(before int) int {
-	found, err := leftovers.Remove(leftovers.Options{Kernel: p.conn})
-	if err != nil {
-		p.log.Warn("leftovers of kube-proxy could not be removed; trying again", zap.Duration("in", sweepEvery), zap.Error(err))
+// sweeper tells of what each of its sweeps found, without repeating itself.
+type sweeper struct {
+	log *zap.Logger
+	// inRow is how many sweeps in a row have removed something.
+	inRow int
+	// failed and kept are what was last said of what could not be removed.
+	failed, kept string
+}
+
+func (s *sweeper) tell(found []leftovers.Found, err error) {
+	stays := func(f leftovers.Found) bool { return f.Kept != nil }
+	goes := func(f leftovers.Found) bool { return f.Kept == nil }
+	kept := slices.DeleteFunc(slices.Clone(found), goes)
+	s.removed(slices.DeleteFunc(found, stays))
+	if text := leftovers.Describe(kept); s.kept != text && text != "" {
+		s.log.Warn("leftovers of kube-proxy stay, since others use them", zap.String("found", text))
 	}
-	switch {
-	case len(found) == 0:
-		return 0
-	case before == 0:
-		p.log.Info("removed leftovers of kube-proxy", zap.String("found", leftovers.Describe(found)))
-	case before == 1:
-		p.log.Warn("kube-proxy seems to run beside this program and to write its rules again: stop one of them",
+	s.kept = leftovers.Describe(kept)
+	if err != nil && err.Error() != s.failed {
+		s.log.Warn("leftovers of kube-proxy could not be removed; trying again", zap.Duration("every", sweepEvery), zap.Error(err))
+	}
+	if s.failed = ""; err != nil {
+		s.failed = err.Error()
+	}
+}
+
+func (s *sweeper) removed(found []leftovers.Found) {
+	if len(found) == 0 {
+		s.inRow = 0
+		return
+	}
+	s.inRow++
+	switch s.inRow {
+	case 1:
+		s.log.Info("removed leftovers of kube-proxy", zap.String("found", leftovers.Describe(found)))
+	case 2:
+		s.log.Warn("kube-proxy seems to run beside this program and to write its rules again: stop one of them",
 			zap.String("found", leftovers.Describe(found)))
 	}
-	return before + 1
 }
