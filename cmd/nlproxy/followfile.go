@@ -3,55 +3,78 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
 	"go.uber.org/zap"
-	"golang.org/x/sys/unix"
 )
 
 const (
 	// quiet is how long a file has to be left alone before it is read: editors
 	// write in several steps, and half a file may be a valid one.
 	quiet = 100 * time.Millisecond
+	// patience is how long a folder in which something always changes keeps a
+	// file from being read.
+	patience = 2 * time.Second
 	// anyway is how often a file is read although nothing seems to have changed:
 	// no notice tells of another file behind a link.
 	anyway = time.Minute
 )
 
-// followFile calls look at first, at each SIGHUP, and whenever the content of a
-// file may have changed, once it has been left alone for a moment, until ctx is
-// done. Its folder is what is watched, because a mounted ConfigMap changes by a
-// link beside the file, and many editors put another file in its place.
-func followFile(ctx context.Context, path string, look func(), log *zap.Logger) {
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, unix.SIGHUP)
-	defer signal.Stop(hangup)
+// followFile calls look at first, at each hangup, and whenever the content of a
+// file may have changed, once its folder has been left alone for a moment, until
+// ctx is done. The folder is what is watched, because a mounted ConfigMap changes
+// by a link beside the file, and many editors put another file in its place.
+func followFile(ctx context.Context, path string, hangup <-chan os.Signal, look func(), log *zap.Logger) {
 	notices, err := watchFolder(filepath.Dir(path))
 	if err != nil {
 		log.Warn("changes of the configuration file are noticed late", zap.String("file", path),
 			zap.Duration("within", anyway), zap.Error(err))
 	}
 	defer notices.close()
-	settled := time.NewTimer(0) // for what changed before the folder was watched
-	defer settled.Stop()
+	settled := newSettling() // for what changed before the folder was watched
+	defer settled.timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-hangup:
-			settled.Reset(0)
+			settled.after(0)
 		case <-notices.events:
-			settled.Reset(quiet)
+			settled.disturb()
 		case <-notices.errors: // some were lost
-			settled.Reset(quiet)
-		case <-settled.C:
+			settled.disturb()
+		case <-settled.timer.C:
 			look()
-			settled.Reset(anyway)
+			settled.after(anyway)
 		}
 	}
+}
+
+// settling waits until nothing has changed for a moment.
+type settling struct {
+	timer *time.Timer
+	// since is when the first change came that was not looked at yet; zero for
+	// none.
+	since time.Time
+}
+
+// newSettling returns one whose wait is over.
+func newSettling() *settling { return &settling{timer: time.NewTimer(0)} }
+
+// after begins anew, and waits for that time.
+func (s *settling) after(wait time.Duration) {
+	s.since = time.Time{}
+	s.timer.Reset(wait)
+}
+
+// disturb notes a change.
+func (s *settling) disturb() {
+	if s.since.IsZero() {
+		s.since = time.Now()
+	}
+	s.timer.Reset(min(quiet, max(0, patience-time.Since(s.since))))
 }
 
 // notices are of the changes in a folder; the zero value never has any.

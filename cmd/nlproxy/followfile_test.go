@@ -6,20 +6,22 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"go.uber.org/zap/zaptest"
 )
 
 // followed follows a file for the length of a test, and returns what waits for
 // the next look.
-func followed(t *testing.T, path string) (look func()) {
+func followed(t *testing.T, path string, hangup <-chan os.Signal) (look func()) {
 	t.Helper()
 	looks := make(chan struct{})
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		followFile(ctx, path, func() {
+		followFile(ctx, path, hangup, func() {
 			select {
 			case looks <- struct{}{}:
 			case <-ctx.Done():
@@ -37,14 +39,6 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// hangUp makes followFile look, which it does only once it follows.
-func hangUp(t *testing.T) {
-	t.Helper()
-	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestFollowFileLooksWhenTheFileChanges(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "config.conf")
@@ -52,8 +46,11 @@ func TestFollowFileLooksWhenTheFileChanges(t *testing.T) {
 	if err := os.Symlink("first", path); err != nil {
 		t.Fatal(err)
 	}
-	look := followed(t, path)
+	hangup := make(chan os.Signal, 1)
+	look := followed(t, path, hangup)
 	look() // at once
+	hangup <- syscall.SIGHUP
+	look()
 	for name, change := range map[string]func(){
 		"written": func() { write(t, path, "2") },
 		"replaced": func() {
@@ -85,4 +82,33 @@ func TestFollowFileLooksWhenTheFileChanges(t *testing.T) {
 			look()
 		}
 	}
+}
+
+func TestAFolderThatIsNeverLeftAloneDelaysAFileForABoundedTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, start := newSettling(), time.Now()
+		defer s.timer.Stop()
+		<-s.timer.C
+		s.after(anyway)
+		changes := time.NewTicker(quiet / 2)
+		defer changes.Stop()
+		for {
+			select {
+			case <-changes.C:
+				s.disturb()
+				continue
+			case <-s.timer.C:
+			}
+			break
+		}
+		if took := time.Since(start); took != quiet/2+patience {
+			t.Errorf("it took %s from the first change after %s on, want %s", took, quiet/2, patience)
+		}
+		s.after(anyway)
+		s.disturb()
+		disturbed := time.Now()
+		if <-s.timer.C; time.Since(disturbed) != quiet {
+			t.Errorf("the next change took %s, want %s", time.Since(disturbed), quiet)
+		}
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/nlproxy/nlproxy/cmd/internal/ready"
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
 )
 
 func runCommand() *cobra.Command {
@@ -62,7 +64,12 @@ func serveNode(ctx context.Context, flags *config.Flags, c config.Config, notes 
 	if err != nil {
 		return err
 	}
-	err = supervisor{flags, notifier, metrics.ObserveClients()}.run(ctx, c, notes)
+	hangup := make(chan os.Signal, 1)
+	if c.File != "" { // from before the first look on, and between two configurations
+		signal.Notify(hangup, unix.SIGHUP)
+		defer signal.Stop(hangup)
+	}
+	err = supervisor{flags, notifier, metrics.ObserveClients(), hangup}.run(ctx, c, notes)
 	return errors.Join(err, notifier.Stopping())
 }
 

@@ -23,6 +23,8 @@ type supervisor struct {
 	flags   *config.Flags
 	ready   *ready.Notifier
 	clients *metrics.Clients
+	// hangup asks for a look at the file.
+	hangup <-chan os.Signal
 }
 
 // A generation is a daemon with its configuration and its log.
@@ -78,17 +80,20 @@ func (s supervisor) serve(ctx context.Context, now *generation) (next *generatio
 	err = now.proxy.run(ctx)
 	stop()
 	following.Wait()
-	if next != nil {
-		return next, s.ready.Reloading() // what ended the last one does not matter any more
+	if next == nil {
+		return nil, err
 	}
-	return nil, err
+	if err := s.ready.Reloading(); err != nil {
+		next.logs.Logger().Warn("the service manager does not know of the other configuration", zap.Error(err))
+	}
+	return next, nil // what ended the last one does not matter any more
 }
 
 // await returns the next generation, or nil when ctx is done.
 func (s supervisor) await(ctx context.Context, now *generation) (next *generation) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	followFile(ctx, now.config.File, func() {
+	followFile(ctx, now.config.File, s.hangup, func() {
 		if next = s.changed(now); next != nil {
 			stop()
 		}
