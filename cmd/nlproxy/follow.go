@@ -37,7 +37,9 @@ func (p *proxy) follow(ctx context.Context) error {
 	defer running.Wait()
 	defer fail(nil)
 	running.Go(func() { fail(p.source.Run(ctx)) })
-	if err := p.source.Ready(ctx); err != nil && ctx.Err() == nil {
+	if err := p.source.Ready(ctx); ctx.Err() != nil {
+		return cause(ctx)
+	} else if err != nil {
 		return err
 	}
 	if err := p.checkNode(); err != nil {
