@@ -191,7 +191,7 @@ const canary = "KUBE-PROXY-CANARY"
 // awaitNoLeftovers waits until nlproxy has removed what kube-proxy has left.
 func (r *rig) awaitNoLeftovers(t *testing.T) {
 	t.Helper()
-	ticks := time.NewTicker(time.Second / 2)
+	ticks := time.NewTicker(2 * time.Second) // to print all rules takes long
 	defer ticks.Stop()
 	deadline := time.Now().Add(patience)
 	for found := r.leftovers(t); len(found) > 0; found = r.leftovers(t) {
