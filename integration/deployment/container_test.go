@@ -18,7 +18,8 @@ import (
 )
 
 // A container is the image as a node runs it: a root that holds the image, what
-// is mounted there, and nothing else, read-only as /proc/sys and /sys are.
+// is mounted there, and nothing else, read-only as /sys is and, unless it is
+// privileged, /proc/sys.
 type container struct {
 	image daemon.Image
 	dir   string
@@ -26,7 +27,7 @@ type container struct {
 
 // newContainer makes a container with these files besides, which are volumes.
 // The caller is in a mount namespace of its own.
-func newContainer(t *testing.T, volumes map[string]string) *container {
+func newContainer(t *testing.T, volumes map[string]string, privileged bool) *container {
 	t.Helper()
 	c := &container{daemon.TheImage(t), emptyFileSystem(t)}
 	for _, path := range c.image.Files(t) {
@@ -41,8 +42,12 @@ func newContainer(t *testing.T, volumes map[string]string) *container {
 		}
 		bind(t, path, c.path(path))
 	}
-	bind(t, c.path("/proc/sys"), c.path("/proc/sys"))
-	for _, path := range []string{"/proc/sys", "/sys", "/"} {
+	readOnly := []string{"/sys", "/"}
+	if !privileged {
+		bind(t, c.path("/proc/sys"), c.path("/proc/sys"))
+		readOnly = append([]string{"/proc/sys"}, readOnly...)
+	}
+	for _, path := range readOnly {
 		if err := unix.Mount("", c.path(path), "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
 			t.Fatalf("make %s read-only: %v", path, err)
 		}
@@ -152,13 +157,18 @@ func (l *log) String() string {
 	return l.text.String()
 }
 
-// start runs a command in c, as root of it.
+// start runs a command in c, as root of it, with CAP_NET_ADMIN alone.
 func (c *container) start(t *testing.T, ns *lab.Namespace, command []string) *running {
 	t.Helper()
+	return startConfined(t, ns, c.cmd(command))
+}
+
+// cmd is a command in c.
+func (c *container) cmd(command []string) *exec.Cmd {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Dir, cmd.Env = "/", []string{}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: c.dir}
-	return startConfined(t, ns, cmd)
+	return cmd
 }
 
 // startConfined starts a program with CAP_NET_ADMIN alone. It is killed at the

@@ -1,6 +1,7 @@
 package deployment
 
 import (
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -57,17 +58,50 @@ func TestServesAsItsDaemonSetRunsIt(t *testing.T) {
 	r.Create(t, []byte(objects.Documents(t, r.web())))
 	all := decoded(t, manifest(t, shipped()...))
 	r.apply(t, all)
-	c := newContainer(t, r.volumes(t, one[*corev1.ConfigMap](t, all)))
+	c := newContainer(t, r.volumes(t, one[*corev1.ConfigMap](t, all)), false)
 	ran := c.start(t, r.Self.Namespace, command(one[*appsv1.DaemonSet](t, all).Spec.Template.Spec.Containers[0]))
 	ran.checkRights(t)
 	r.serves(t)
 	r.probed(t, one[*appsv1.DaemonSet](t, all))
 	ran.stop(t)
-	for _, word := range []string{"orbidden", "read-only", "ermission denied"} {
-		if strings.Contains(ran.log.String(), word) {
-			t.Errorf("something is %q:\n%s", word, &ran.log)
+	ran.checkNothingMissing(t)
+}
+
+// checkNothingMissing fails t if the log tells of something that is forbidden.
+func (r *running) checkNothingMissing(t *testing.T) {
+	t.Helper()
+	for _, word := range []string{"orbidden", "read-only", "ermission denied", "not permitted"} {
+		if strings.Contains(r.log.String(), word) {
+			t.Errorf("something is %q:\n%s", word, &r.log)
 		}
 	}
+}
+
+// TestInitContainerSetsWhatTheOtherCannot runs both with kube-proxy's defaults.
+func TestInitContainerSetsWhatTheOtherCannot(t *testing.T) {
+	r := newRig(t)
+	r.Create(t, []byte(objects.Documents(t, r.web())))
+	all := decoded(t, manifest(t, shipped("--with-init")...))
+	r.apply(t, all)
+	pod, volumes := one[*appsv1.DaemonSet](t, all).Spec.Template.Spec, r.volumes(t, one[*corev1.ConfigMap](t, all))
+	prepare := newContainer(t, volumes, true).cmd(command(pod.InitContainers[0]))
+	var out []byte
+	err := r.Self.Namespace.Do(func() (err error) {
+		out, err = prepare.CombinedOutput()
+		return err
+	})
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", prepare, err, out)
+	}
+	r.isSet(t, "net/netfilter/nf_conntrack_tcp_timeout_established", "86400")
+	r.isSet(t, "net/ipv4/conf/all/route_localnet", "1")
+
+	ran := newContainer(t, volumes, false).start(t, r.Self.Namespace, command(pod.Containers[0]))
+	r.serves(t)
+	local := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), r.web().NodePort(r.Self.IPv4()).Port())
+	labtest.Answers(t, r.Self, "tcp", local, "pod-2", "remote-1")
+	ran.stop(t)
+	ran.checkNothingMissing(t)
 }
 
 // probed fails t unless both probes of the container succeed.
@@ -115,7 +149,7 @@ func TestServesInPlaceOfKubeProxysImage(t *testing.T) {
 	r.apply(t, all)
 	settings := one[*corev1.ConfigMap](t, all)
 	settings.Data["config.conf"] = kubeadmConfiguration(t)
-	ran := newContainer(t, r.volumes(t, settings)).start(t, r.Self.Namespace, kubeadmCommand)
+	ran := newContainer(t, r.volumes(t, settings), false).start(t, r.Self.Namespace, kubeadmCommand)
 	r.serves(t)
 	r.probed(t, one[*appsv1.DaemonSet](t, all))
 	ran.stop(t)

@@ -102,7 +102,7 @@ func TestWhatAPodNeeds(t *testing.T) {
 	peer.Kill()
 
 	d := one[*appsv1.DaemonSet](t, all).Spec.Template.Spec.Containers[0]
-	c := newContainer(t, r.volumes(t, one[*corev1.ConfigMap](t, all)))
+	c := newContainer(t, r.volumes(t, one[*corev1.ConfigMap](t, all)), false)
 	ran := c.start(t, r.Self.Namespace, command(d))
 	r.serveFor(t, services) // some of it by what kube-proxy has left
 	started := useOf(t, ran.cmd.Process.Pid)
