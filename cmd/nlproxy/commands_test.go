@@ -17,15 +17,23 @@ import (
 // execute runs a command of nlproxy in ns and returns what it printed.
 func execute(t *testing.T, ns *lab.Namespace, args ...string) (out, complaints string) {
 	t.Helper()
+	out, complaints, err := attempt(t, ns, args...)
+	if err != nil {
+		t.Fatalf("nlproxy %s: %v", strings.Join(args, " "), err)
+	}
+	return out, complaints
+}
+
+// attempt is execute of what may fail.
+func attempt(t *testing.T, ns *lab.Namespace, args ...string) (out, complaints string, err error) {
+	t.Helper()
 	var stdout, stderr bytes.Buffer
 	cmd := root()
 	cmd.SetArgs(args)
 	cmd.SetOut(&stdout)
 	cmd.SetErr(&stderr)
-	if err := ns.Do(func() error { return cmd.ExecuteContext(t.Context()) }); err != nil {
-		t.Fatalf("nlproxy %s: %v", strings.Join(args, " "), err)
-	}
-	return stdout.String(), stderr.String()
+	err = ns.Do(func() error { return cmd.ExecuteContext(t.Context()) })
+	return stdout.String(), stderr.String(), err
 }
 
 // written puts a case's objects and configuration into files.
@@ -67,19 +75,24 @@ func TestPlanPrintsKubeProxysRuleset(t *testing.T) {
 	}
 }
 
-func TestPlanTellsWhatIsWrong(t *testing.T) {
+func TestPlanPrintsTheRestAndFailsWhereAnObjectIsRefused(t *testing.T) {
 	manifests := t.TempDir()
-	bad := `{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "default"},
-		"spec": {"clusterIP": "10.96.0.1", "ports": [{"port": 70000}]}}`
-	if err := os.WriteFile(filepath.Join(manifests, "bad.json"), []byte(bad), 0o644); err != nil {
-		t.Fatal(err)
+	for name, port := range map[string]string{"bad": "70000", "good": "80"} {
+		text := `{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "` + name + `", "namespace": "default"},
+			"spec": {"clusterIP": "10.96.0.1", "ports": [{"port": ` + port + `}]}}`
+		if err := os.WriteFile(filepath.Join(manifests, name+".json"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
-	out, complaints := execute(t, labtest.Current(t), "plan", "--manifests", manifests)
-	if !strings.Contains(complaints, "default/web") || !strings.Contains(complaints, "70000") {
-		t.Errorf("complaints name neither the object nor the value:\n%s", complaints)
+	out, complaints, err := attempt(t, labtest.Current(t), "plan", "--manifests", manifests)
+	if err != codeWrong {
+		t.Errorf("got %v, want %v", err, codeWrong)
 	}
-	if !strings.Contains(out, ":KUBE-SERVICES") {
-		t.Errorf("nothing was planned:\n%s", out)
+	if !strings.Contains(complaints, "bad.json:1: service default/bad: spec.ports[0].port: ") || !strings.Contains(complaints, "70000") {
+		t.Errorf("complaints do not name file, object, field and value:\n%s", complaints)
+	}
+	if !strings.Contains(out, "default/good has no endpoints") || strings.Contains(out, "default/bad") {
+		t.Errorf("not just the other service was planned:\n%s", out)
 	}
 }
 
@@ -136,11 +149,16 @@ func TestRulesPrintsWhatTheToolsPrint(t *testing.T) {
 	}
 }
 
-func TestRulesRefusesAnUnknownTable(t *testing.T) {
-	cmd := root()
-	cmd.SetArgs([]string{"rules", "--table", "raw"})
-	if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), `"raw"`) {
-		t.Errorf("got %v", err)
+func TestUnknownTablesAndFamiliesAreRefusedByTheirFlag(t *testing.T) {
+	for want, args := range map[string][]string{
+		`--table "raw": must be nat, filter or mangle`: {"--table", "raw"},
+		`--family "ipv5": must be ipv4 or ipv6`:        {"--family", "ipv5", "--table", "raw"},
+	} {
+		for _, command := range [][]string{{"rules"}, {"plan", "--manifests", "-"}} {
+			if _, _, err := attempt(t, labtest.Current(t), append(command, args...)...); err == nil || err.Error() != want {
+				t.Errorf("%s %s: got %v", command[0], args, err)
+			}
+		}
 	}
 }
 

@@ -28,8 +28,9 @@ Print the ruleset that manifests and configuration make, as iptables-save does.
 No kernel is asked, and no privilege needed. Node ports are taken to be served
 on the addresses of the Node object, and the kernel to have named counters.
 --manifests takes a directory, one file, or - for standard input. What is wrong
-with an object is told on standard error and costs only that object; the exit
-code is 0 all the same.`),
+with an object is told on standard error and costs only that object or value;
+the rest is printed, and the exit code is 1. Two services that claim one address
+and port are told too, and are no error: one of them has it.`),
 		Args: cobra.NoArgs,
 	}
 	flags := config.Bind(cmd.Flags())
@@ -72,7 +73,13 @@ func printPlan(c config.Config, only selection, in io.Reader, out, complaints io
 		return err
 	}
 	chains = slices.DeleteFunc(chains, func(c rules.ListedChain) bool { return !slices.Contains(tables, c.ID.Table) })
-	return save(out, chains, iptables.SaveOptions{})
+	if err := save(out, chains, iptables.SaveOptions{}); err != nil {
+		return err
+	}
+	if len(problems) > 0 {
+		return codeWrong
+	}
+	return nil
 }
 
 func load(c config.Config, in io.Reader) (model.Snapshot, []watch.Problem, error) {

@@ -96,16 +96,18 @@ func (s selection) list(conn *kernel.Conn) ([]rules.ListedChain, error) {
 	return ours, nil
 }
 
-func (s selection) tables() ([]rules.Table, error) {
-	var chosen []rules.Table
+func (s selection) tables() (chosen []rules.Table, err error) {
+	family, err := parseFamily(s.family)
+	if err != nil {
+		return nil, err
+	}
 	for _, t := range iptables.Tables() {
-		if s.table != "" && s.table != t.Name || s.family != "" && s.family != familyNames[t.Family] {
-			continue
+		if (s.table == "" || s.table == t.Name) && (family == 0 || family == t.Family) {
+			chosen = append(chosen, t)
 		}
-		chosen = append(chosen, t)
 	}
 	if len(chosen) == 0 {
-		return nil, fmt.Errorf("--table %q, --family %q: tables are nat, filter and mangle, families ipv4 and ipv6", s.table, s.family)
+		return nil, fmt.Errorf("--table %q: must be nat, filter or mangle", s.table)
 	}
 	return chosen, nil
 }
