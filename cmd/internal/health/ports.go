@@ -57,7 +57,7 @@ type Ports struct {
 	failing atomic.Int64
 
 	mu     sync.RWMutex
-	scopes map[model.Family]plan.NodePortScope
+	scopes map[model.Family]plan.NodePortScope // of the families that are served
 	checks map[model.Name]*check
 	// aside are the services whose rules cannot be written.
 	aside map[model.Name]bool
@@ -110,8 +110,9 @@ func (p *Ports) Update(plans []plan.Plan, _ model.Node) {
 		p.learn(each)
 	}
 	for _, f := range model.Families {
-		if !planned[f] { // this kernel does not serve it
+		if _, before := p.scopes[f]; before && !planned[f] { // this kernel does not serve it any more
 			p.learn(plan.Plan{Family: f, All: true})
+			delete(p.scopes, f)
 		}
 	}
 	if len(p.moved) > 0 {
@@ -147,8 +148,8 @@ func (p *Ports) stir() {
 
 // learn takes over one family's decisions.
 func (p *Ports) learn(of plan.Plan) {
-	if scope := of.Frame.NodePorts; !sameScope(scope, p.scopes[of.Family]) {
-		p.scopes[of.Family] = scope
+	if before, known := p.scopes[of.Family]; !known || !sameScope(of.Frame.NodePorts, before) {
+		p.scopes[of.Family] = of.Frame.NodePorts
 		for _, c := range p.checks {
 			p.moved[c] = true
 		}
