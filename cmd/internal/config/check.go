@@ -19,6 +19,7 @@ func check(o *v1alpha1.KubeProxyConfiguration, fs *findings) Config {
 	checkWindows(o, fs)
 	noteGates(o.FeatureGates, fs)
 	noteOtherModes(o, fs)
+	noteWithoutEffect(o, fs)
 	return Config{
 		ClientConnection: ClientConnection{
 			Kubeconfig:         o.ClientConnection.Kubeconfig,
@@ -38,7 +39,6 @@ func check(o *v1alpha1.KubeProxyConfiguration, fs *findings) Config {
 		AllowServiceExternalIPs: on[allowServiceExternalIPs],
 		MinSyncPeriod:           o.IPTables.MinSyncPeriod.Duration,
 		SyncPeriod:              o.IPTables.SyncPeriod.Duration,
-		ConfigSyncPeriod:        o.ConfigSyncPeriod.Duration,
 		Conntrack:               conntrack(&o.Conntrack),
 		HealthzBindAddress:      serverAddress("healthzBindAddress", o.HealthzBindAddress, fs),
 		MetricsBindAddress:      serverAddress("metricsBindAddress", o.MetricsBindAddress, fs),
@@ -46,7 +46,6 @@ func check(o *v1alpha1.KubeProxyConfiguration, fs *findings) Config {
 		Logging:                 checkLogging(&o.Logging, on, fs),
 		BindAddressHardFail:     o.BindAddressHardFail,
 		EnableProfiling:         o.EnableProfiling,
-		ShowHiddenMetrics:       o.ShowHiddenMetricsForVersion != "",
 		published:               publish(o),
 	}
 }

@@ -59,11 +59,6 @@ type Config struct {
 	MinSyncPeriod time.Duration
 	// SyncPeriod is the most time between two; more than 0.
 	SyncPeriod time.Duration
-	// ConfigSyncPeriod is how often kube-proxy's client hands it all objects
-	// anew; more than 0. Here nothing is handed out twice: a change is never
-	// lost between the client and the rules, and SyncPeriod compares these
-	// with the kernel.
-	ConfigSyncPeriod time.Duration
 
 	Conntrack Conntrack
 	// FlowProtocols are the protocols besides UDP, "sctp" and "tcp", whose
@@ -78,9 +73,6 @@ type Config struct {
 	BindAddressHardFail bool
 	// EnableProfiling serves /debug/pprof beside the metrics.
 	EnableProfiling bool
-	// ShowHiddenMetrics serves metrics that are hidden in this version too:
-	// showHiddenMetricsForVersion names the one before.
-	ShowHiddenMetrics bool
 	// OOMScoreAdj is what to write to /proc/self/oom_score_adj, -1000 to 1000.
 	OOMScoreAdj int
 

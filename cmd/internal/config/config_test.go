@@ -51,7 +51,6 @@ func defaults() Config {
 		AllowServiceExternalIPs: true,
 		MinSyncPeriod:           time.Second,
 		SyncPeriod:              30 * time.Second,
-		ConfigSyncPeriod:        15 * time.Minute,
 		Conntrack: Conntrack{
 			MaxPerCore:            32768,
 			Min:                   131072,
@@ -194,8 +193,8 @@ func TestValuesOfFile(t *testing.T) {
 		})},
 		{"featureGates: {AllowServiceExternalIPs: false}", with(func(c *Config) { c.AllowServiceExternalIPs = false })},
 		{"portRange: '1'\nwinkernel: {sourceVip: ''}\nwindowsRunAsService: false\nipvs: {excludeCIDRs: [], syncPeriod: 30s}\nnftables: {masqueradeBit: 14}", defaults()},
-		{"bindAddressHardFail: true\nenableProfiling: true\nshowHiddenMetricsForVersion: '1.36'", with(func(c *Config) {
-			c.BindAddressHardFail, c.EnableProfiling, c.ShowHiddenMetrics = true, true, true
+		{"bindAddressHardFail: true\nenableProfiling: true", with(func(c *Config) {
+			c.BindAddressHardFail, c.EnableProfiling = true, true
 		})},
 		{"logging: {vmodule: [{filePattern: a*, verbosity: 4}], options: {text: {infoBufferSize: 4Ki}}}\nfeatureGates: {LoggingAlphaOptions: true}", with(func(c *Config) {
 			c.Logging.VModule = []VModule{{"a*", 4}}

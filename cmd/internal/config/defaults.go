@@ -17,6 +17,9 @@ const (
 	metricsPort = 10249
 )
 
+// configSyncPeriod is how often kube-proxy's client hands it all objects anew.
+const configSyncPeriod = 15 * time.Minute
+
 // setDefaults fills in what o leaves empty, with the values of
 // pkg/proxy/apis/config/v1alpha1/defaults.go in kube-proxy 1.37. There, as
 // here, an explicit zero of a plain field counts as empty.
@@ -29,7 +32,7 @@ func setDefaults(o *v1alpha1.KubeProxyConfiguration) {
 	fill(&o.IPTables.LocalhostNodePorts, new(true))
 	fill(&o.IPTables.MasqueradeBit, new(int32(14)))
 	fill(&o.NFTables.MasqueradeBit, new(int32(14)))
-	fill(&o.ConfigSyncPeriod.Duration, 15*time.Minute)
+	fill(&o.ConfigSyncPeriod.Duration, configSyncPeriod)
 	fill(&o.OOMScoreAdj, new(int32(-999)))
 
 	fill(&o.Conntrack.MaxPerCore, new(int32(32*1024)))

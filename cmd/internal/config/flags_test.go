@@ -43,8 +43,8 @@ func TestFlags(t *testing.T) {
 			c.MasqueradeAll, c.MasqueradeBit, c.LocalhostNodePorts = true, 7, false
 		})},
 		// A flag can ask for no pause at all; in a file 0 means the default.
-		{[]string{"--iptables-min-sync-period=0", "--iptables-sync-period=1m", "--config-sync-period=1h"}, with(func(c *Config) {
-			c.MinSyncPeriod, c.SyncPeriod, c.ConfigSyncPeriod = 0, time.Minute, time.Hour
+		{[]string{"--iptables-min-sync-period=0", "--iptables-sync-period=1m"}, with(func(c *Config) {
+			c.MinSyncPeriod, c.SyncPeriod = 0, time.Minute
 		})},
 		{[]string{"--conntrack-max-per-core=1", "--conntrack-min=2", "--conntrack-tcp-be-liberal",
 			"--conntrack-tcp-timeout-established=3s", "--conntrack-tcp-timeout-close-wait=4s",

@@ -61,7 +61,7 @@ func flags() []flag {
 	return []flag{
 		{"config", "", beside, func(s *settings) any { return &s.config }, "read settings from this KubeProxyConfiguration file; most other flags are then ignored"},
 		{"write-config-to", "", beside, func(s *settings) any { return &s.writeTo }, "write the configuration to this file instead of running"},
-		{"cleanup", "", beside, func(s *settings) any { return &s.cleanup }, "remove what nlproxy has programmed instead of running"},
+		{"cleanup", "", beside, func(s *settings) any { return &s.cleanup }, "remove the rules of nlproxy, and what kube-proxy leaves in any mode, instead of running"},
 		{"init-only", "", beside, func(s *settings) any { return &s.initOnly }, "do what needs all rights, and nothing else; then CAP_NET_ADMIN is enough to run"},
 		{"manifests", "", beside, func(s *settings) any { return &s.manifests }, "read objects from the YAML and JSON files of this directory instead of an API server"},
 		{"nl-flow-protocols", "", beside, func(s *settings) any { return &s.flowProtocols }, "protocols besides udp, of sctp and tcp, whose flows to endpoints that are gone are deleted"},
@@ -80,7 +80,7 @@ func flags() []flag {
 		{"kube-api-content-type", "clientConnection.contentType", alone, func(s *settings) any { return &s.ClientConnection.ContentType }, "media type of requests to the API server"},
 		{"kube-api-qps", "clientConnection.qps", alone, func(s *settings) any { return &s.ClientConnection.QPS }, "requests per second to the API server in the long run"},
 		{"kube-api-burst", "clientConnection.burst", alone, func(s *settings) any { return &s.ClientConnection.Burst }, "requests to the API server that may come at once"},
-		{"config-sync-period", "configSyncPeriod", alone, func(s *settings) any { return &s.ConfigSyncPeriod.Duration }, "how often all objects are looked at anew"},
+		{"config-sync-period", "configSyncPeriod", alone, func(s *settings) any { return &s.ConfigSyncPeriod.Duration }, "how often kube-proxy looks at all objects anew (no effect: all changes are followed as they come)"},
 
 		{"bind-address", "bindAddress", alone, func(s *settings) any { return address{&s.BindAddress, "ip"} }, "the node's primary address, 0.0.0.0 or :: for the Node object's; nothing is bound to it"},
 		{"healthz-bind-address", "healthzBindAddress", alone, func(s *settings) any { return address{&s.HealthzBindAddress, "ipport"} }, "address, and port if not 10256, of the health server"},
@@ -89,7 +89,7 @@ func flags() []flag {
 		{"metrics-port", "", alone, func(s *settings) any { return &s.metricsPort }, "deprecated: port of the metrics server if --metrics-bind-address has none, 0 for no server"},
 		{"bind-address-hard-fail", "bindAddressHardFail", alone, func(s *settings) any { return &s.BindAddressHardFail }, "end if a server cannot listen on its address"},
 		{"profiling", "enableProfiling", alone, func(s *settings) any { return &s.EnableProfiling }, "serve /debug/pprof beside the metrics"},
-		{"show-hidden-metrics-for-version", "showHiddenMetricsForVersion", alone, func(s *settings) any { return &s.ShowHiddenMetricsForVersion }, "serve metrics that were hidden since this version, which must be the one before: 1.36"},
+		{"show-hidden-metrics-for-version", "showHiddenMetricsForVersion", alone, func(s *settings) any { return &s.ShowHiddenMetricsForVersion }, "serve metrics that were hidden since this version, which must be the one before: 1.36 (no effect: there are none)"},
 
 		{"proxy-mode", "mode", alone, func(s *settings) any { return (*string)(&s.Mode) }, "shape of the ruleset: iptables"},
 		{"cluster-cidr", "clusterCIDR", alone, func(s *settings) any { return &s.ClusterCIDR }, "address range of all pods, or one of each IP family with a comma between; for --detect-local-mode=ClusterCIDR"},

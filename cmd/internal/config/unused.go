@@ -44,3 +44,15 @@ func noteOtherModes(o *v1alpha1.KubeProxyConfiguration, fs *findings) {
 		}
 	}
 }
+
+// noteWithoutEffect tells of settings that kube-proxy acts upon and for which
+// there is nothing to do here: a change is never lost between the client and the
+// rules, so that nothing is handed out twice, and no metric is hidden.
+func noteWithoutEffect(o *v1alpha1.KubeProxyConfiguration, fs *findings) {
+	if period := o.ConfigSyncPeriod.Duration; period > 0 && period != configSyncPeriod {
+		fs.note("configSyncPeriod", "has no effect: all changes are followed as they come")
+	}
+	if o.ShowHiddenMetricsForVersion == hiddenMetrics {
+		fs.note("showHiddenMetricsForVersion", "has no effect: no metric is hidden")
+	}
+}
