@@ -42,11 +42,11 @@ var imports = map[string][]string{
 	"cmd/internal/ready": {"github.com/coreos/go-systemd/v22/daemon"},
 
 	"watch": {
-		"dataplane/model", "watch/pace",
-		"github.com/fsnotify/fsnotify", "github.com/go-logr/logr", "go.uber.org/zap",
+		"dataplane/model",
+		"github.com/fsnotify/fsnotify", "go.uber.org/zap",
 		"k8s.io/api/", "k8s.io/apimachinery/", "k8s.io/client-go/", "k8s.io/klog/v2", "k8s.io/utils/net", "sigs.k8s.io/yaml",
 	},
-	"watch/addr": {"github.com/vishvananda/netlink", "go.uber.org/zap", "golang.org/x/sys/unix"},
+	"watch/addr": {"github.com/vishvananda/netlink", "go.uber.org/zap"},
 	"watch/pace": {},
 
 	"dataplane": {
@@ -59,7 +59,7 @@ var imports = map[string][]string{
 	"dataplane/wire":   {"golang.org/x/sys/unix"},
 	"dataplane/rules": {
 		"dataplane/model",
-		"github.com/google/nftables/binaryutil", "github.com/google/nftables/expr", "github.com/google/nftables/userdata", "github.com/google/nftables/xt",
+		"github.com/google/nftables/expr", "github.com/google/nftables/xt",
 		"golang.org/x/sys/unix",
 	},
 	"dataplane/rules/rulestest": {anything},
@@ -76,7 +76,7 @@ var imports = map[string][]string{
 	"dataplane/legacy": {"dataplane/iptables", "dataplane/model", "dataplane/rules", "golang.org/x/sys/unix"},
 	"dataplane/kernel": {
 		"dataplane/model", "dataplane/rules", "dataplane/wire",
-		"github.com/google/nftables/", "github.com/mdlayher/netlink", "golang.org/x/sys/unix",
+		"github.com/mdlayher/netlink", "golang.org/x/sys/unix",
 	},
 	"dataplane/leftovers": {
 		"dataplane/legacy", "dataplane/model", "dataplane/rules", "dataplane/wire",
