@@ -69,12 +69,15 @@ func cause(ctx context.Context) error {
 	return nil
 }
 
-// synchronise makes the kernel agree with what exists now.
+// synchronise makes the kernel agree with what exists now. It counts as waiting
+// from its begin on: what changed during the one before was taken for done with
+// that.
 func (p *proxy) synchronise(ctx context.Context) error {
 	snapshot, ok := p.source.Snapshot()
 	if !ok {
 		return nil
 	}
+	p.health.Queued(model.Families[:]...)
 	snapshot.Node = bound(snapshot.Node, p.config.BindAddress)
 	err := p.dataplane.Set(ctx, snapshot)
 	if err != nil && ctx.Err() == nil {
