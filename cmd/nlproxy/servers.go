@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 
 	"github.com/nlproxy/nlproxy/cmd/internal/health"
@@ -18,7 +19,7 @@ const lateAfter = 2
 
 func (p *proxy) newHealth() (*health.Server, error) {
 	return health.New(health.Options{
-		Late:     lateAfter * p.config.SyncPeriod,
+		Late:     lateAfter * min(p.config.SyncPeriod, math.MaxInt64/lateAfter),
 		Eligible: p.source.Eligible,
 		// The metrics are made later, but before anybody can ask.
 		Answered: func(path string, code int) { p.metrics.ObserveHealth(path, code) },
