@@ -35,10 +35,9 @@ func followFile(ctx context.Context, path string, hangup <-chan os.Signal, look 
 	defer notices.close()
 	settled := newSettling() // for what changed before the folder was watched
 	defer settled.timer.Stop()
-	for {
+	for ctx.Err() == nil { // which look may have seen to
 		select {
 		case <-ctx.Done():
-			return
 		case <-hangup:
 			settled.after(0)
 		case <-notices.events:

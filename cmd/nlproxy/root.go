@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/nlproxy/nlproxy/cmd/internal/config"
@@ -39,5 +38,5 @@ KUBE-* chains. With no command, nlproxy is "nlproxy run".`),
 
 // configured returns the configuration that flags and the file they name make.
 func configured(flags *config.Flags) (config.Config, []string, error) {
-	return flags.Config(os.ReadFile)
+	return flags.Config(readFile)
 }

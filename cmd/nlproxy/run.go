@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -60,17 +59,17 @@ file that cannot be used is logged and changes nothing.`),
 
 // serveNode is the daemon.
 func serveNode(ctx context.Context, flags *config.Flags, c config.Config, notes []string) error {
-	notifier, err := ready.New()
-	if err != nil {
-		return err
-	}
+	signal.Ignore(unix.SIGPIPE) // nobody reads the log any more: no reason to end
 	hangup := make(chan os.Signal, 1)
 	if c.File != "" { // from before the first look on, and between two configurations
 		signal.Notify(hangup, unix.SIGHUP)
 		defer signal.Stop(hangup)
 	}
-	err = supervisor{flags, notifier, metrics.ObserveClients(), hangup}.run(ctx, c, notes)
-	return errors.Join(err, notifier.Stopping())
+	notifier, err := ready.New()
+	if err != nil {
+		notes = append(notes, err.Error())
+	}
+	return supervisor{flags, notifier, metrics.ObserveClients(), hangup}.run(ctx, c, notes)
 }
 
 // logged runs what ends by itself, with a log.

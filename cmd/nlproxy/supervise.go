@@ -62,12 +62,32 @@ func (s supervisor) generation(c config.Config, notes []string) (*generation, er
 }
 
 // serve runs a daemon until it ends, or until there is another one to run, which
-// it returns.
+// it returns. That the service manager cannot be told, or that the end of a log
+// cannot be written, does not keep the next one from running.
 func (s supervisor) serve(ctx context.Context, now *generation) (next *generation, err error) {
-	defer func() { err = errors.Join(err, now.logs.Close()) }()
 	if err := now.logs.CaptureKlog(); err != nil {
-		return nil, err
+		return nil, errors.Join(err, now.logs.Close())
 	}
+	next, err = s.runs(ctx, now)
+	told := s.ready.Stopping
+	if next != nil {
+		told = s.ready.Reloading
+	}
+	if err := told(); err != nil {
+		now.logs.Logger().Warn("the service manager does not know what happens", zap.Error(err))
+	}
+	lost := now.logs.Close()
+	if next == nil {
+		return nil, errors.Join(err, lost)
+	}
+	if lost != nil {
+		next.logs.Logger().Warn("the end of the log before is lost", zap.Error(lost))
+	}
+	return next, nil // what ended the last one does not matter any more
+}
+
+// runs runs a daemon as serve does.
+func (s supervisor) runs(ctx context.Context, now *generation) (next *generation, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var following sync.WaitGroup
@@ -80,13 +100,7 @@ func (s supervisor) serve(ctx context.Context, now *generation) (next *generatio
 	err = now.proxy.run(ctx)
 	stop()
 	following.Wait()
-	if next == nil {
-		return nil, err
-	}
-	if err := s.ready.Reloading(); err != nil {
-		next.logs.Logger().Warn("the service manager does not know of the other configuration", zap.Error(err))
-	}
-	return next, nil // what ended the last one does not matter any more
+	return next, err
 }
 
 // await returns the next generation, or nil when ctx is done.
@@ -105,7 +119,7 @@ func (s supervisor) await(ctx context.Context, now *generation) (next *generatio
 // what runs. A file that cannot be used changes nothing, and is logged once.
 func (s supervisor) changed(now *generation) *generation {
 	log := now.logs.Logger().With(zap.String("file", now.config.File))
-	c, notes, err := s.flags.Config(os.ReadFile)
+	c, notes, err := configured(s.flags)
 	if err != nil {
 		now.refuse(log, err)
 		return nil

@@ -82,7 +82,14 @@ func Start(t testing.TB, o Options) *Daemon {
 // an update of a mounted ConfigMap does.
 func (d *Daemon) Configure(t testing.TB, config string) {
 	t.Helper()
-	if err := os.WriteFile(d.config+".new", []byte(config), 0o600); err != nil {
+	d.ConfigureBy(t, func(path string) error { return os.WriteFile(path, []byte(config), 0o600) })
+}
+
+// ConfigureBy is Configure with what make makes at a path, which need not be a
+// file.
+func (d *Daemon) ConfigureBy(t testing.TB, make func(path string) error) {
+	t.Helper()
+	if err := make(d.config + ".new"); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Rename(d.config+".new", d.config); err != nil {

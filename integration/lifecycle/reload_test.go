@@ -2,12 +2,18 @@ package lifecycle
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/nlproxy/nlproxy/integration/daemon"
 	"github.com/nlproxy/nlproxy/integration/lab/labtest"
@@ -77,6 +83,87 @@ func TestAChangedConfigurationIsTakenUpWithoutLosingAConnection(t *testing.T) {
 	if d.PID() != pid {
 		t.Errorf("process %d is now %d", pid, d.PID())
 	}
+}
+
+func TestHangupsEndNothingEvenBetweenTwoConfigurations(t *testing.T) {
+	_, d, _ := running(t)
+	for bit := range 20 {
+		d.Configure(t, strings.Replace(settings(), "iptables: {", fmt.Sprintf("iptables: {masqueradeBit: %d, ", bit), 1))
+		for started := false; !started; {
+			if err := d.Signal(unix.SIGHUP); err != nil {
+				t.Fatal(err)
+			}
+			d.Await(t, "that it goes on", func(e daemon.Entry) bool {
+				started = started || e.Message == "starts"
+				return started || e.Message == "the configuration has changed; starting anew with it"
+			})
+		}
+		d.Synchronised(t)
+	}
+	d.Stop(t)
+}
+
+func TestAConfigurationIsTakenUpWithoutAServiceManagerToTell(t *testing.T) {
+	r := newRig(t)
+	d := daemon.Start(t, daemon.Options{
+		Namespace:   r.Self.Namespace,
+		Config:      settings(),
+		Manifests:   r.manifests,
+		Environment: []string{"NOTIFY_SOCKET=" + filepath.Join(t.TempDir(), "nobody"), "WATCHDOG_USEC=0"},
+	})
+	d.Synchronised(t)
+	d.Configure(t, strings.Replace(settings(), "iptables: {", "iptables: {masqueradeBit: 17, ", 1))
+	d.Synchronised(t)
+	d.Stop(t)
+}
+
+func TestTheEndOfWhatReadsTheLogEndsNothing(t *testing.T) {
+	r := newRig(t)
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	write(t, path, settings())
+	read, log, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	if err := read.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(daemon.Binary(t), "run", "--config="+path, "--manifests="+r.manifests)
+	cmd.Stdout, cmd.Stderr = log, log
+	notified := filepath.Join(t.TempDir(), "notify")
+	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+notified)
+	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: notified, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer manager.Close()
+	p, err := r.Self.Namespace.Start(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Kill()
+	if err := manager.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := manager.Read(make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Signal(unix.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.ExitCode(); code != 0 {
+		t.Errorf("it ended with %v", p.Err())
+	}
+}
+
+func TestAPipeInPlaceOfTheConfigurationHoldsNothingUp(t *testing.T) {
+	r := newRig(t)
+	d := r.start(t)
+	d.Synchronised(t)
+	d.ConfigureBy(t, func(path string) error { return unix.Mkfifo(path, 0o600) })
+	d.Await(t, "that the file cannot be used", func(e daemon.Entry) bool { return e.Level == "error" })
+	d.Stop(t)
 }
 
 func TestTheVerbosityChangesWhileTheProxyRuns(t *testing.T) {

@@ -21,16 +21,17 @@ type Notifier struct {
 
 // New returns a Notifier for the socket that the environment names in
 // NOTIFY_SOCKET, a path or, after an @, an abstract name; nil if it names none.
-// It is an error if WATCHDOG_USEC is not a number of microseconds above 0.
+// It is an error if WATCHDOG_USEC is not a number of microseconds above 0; the
+// Notifier then gives no signs of life, and does all else.
 func New() (*Notifier, error) {
 	if os.Getenv("NOTIFY_SOCKET") == "" {
 		return nil, nil
 	}
 	deadline, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
-		return nil, fmt.Errorf("service manager's environment: %w", err)
+		err = fmt.Errorf("environment of the service manager, which is given no signs of life: %w", err)
 	}
-	return &Notifier{send, deadline}, nil
+	return &Notifier{send, deadline}, err
 }
 
 func send(state string) error {
