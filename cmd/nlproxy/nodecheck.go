@@ -96,6 +96,8 @@ func (f fit) foreign(name string, ranges []netip.Prefix) string {
 }
 
 // nodePorts complains of node ports that are served where that may not be meant.
+// That they are served everywhere by default, which kube-proxy calls a problem at
+// each start, is what everybody expects.
 func (f fit) nodePorts() string {
 	const name = "nodePortAddresses (--nodeport-addresses)"
 	everywhere := func(of model.Family) string {
@@ -103,8 +105,10 @@ func (f fit) nodePorts() string {
 	}
 	primary := model.PrefixesOfFamily(f.ports, f.primary)
 	switch {
+	case len(f.ports) == 0 && !f.config.NodePortAddresses.Primary:
+		return ""
 	case len(f.ports) == 0:
-		return name + ": selects no address: node ports are served on all addresses of this node; consider primary"
+		return name + ": selects no address: node ports are served on all addresses of this node"
 	case len(primary) == 0:
 		return everywhere(f.primary)
 	case len(primary) == len(f.ports) && f.dual():

@@ -52,7 +52,7 @@ func TestWhatDoesNotFitANode(t *testing.T) {
 		warnings []string // how each begins, or what is in it
 		fatal    string
 	}{
-		"no node-port addresses":                  {config.Config{}, four, false, []string{everywhere}, ""},
+		"no node-port addresses":                  {config.Config{}, four, false, nil, ""},
 		"no node-port address of a node's own":    {config.Config{NodePortAddresses: primary}, model.Node{}, false, []string{everywhere}, ""},
 		"no node-port address but loopback":       {config.Config{NodePortAddresses: primary, BindAddress: netip.MustParseAddr("127.0.0.1")}, four, false, []string{everywhere}, ""},
 		"the node's own":                          {config.Config{NodePortAddresses: primary}, four, false, nil, ""},
