@@ -15,23 +15,26 @@ func cleanupCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "cleanup",
-		Short: "Remove all rules of nlproxy and of kube-proxy's iptables mode",
+		Short: "Remove all rules of nlproxy",
 		Long: strings.TrimSpace(`
-Remove all rules of nlproxy and of kube-proxy's iptables mode from nf_tables, in
-one transaction.
+Remove all rules of nlproxy from nf_tables, in one transaction, and those that
+kube-proxy's iptables mode has left there. Where these have its canary, a chain
+that nlproxy removes when it takes over, kube-proxy may be running, and nothing
+is removed: on the way back to it, this is right on every node.
 
 Stop nlproxy first: one that runs writes its rules again at its next
 synchronisation. No API server is asked. KUBE-FIREWALL stays, which the kubelet
 uses too, and so do everything that others own, net.ipv4.conf.all.route_localnet
 and the named counters (nfacct).
 
-With --all, or "nlproxy --cleanup", what kube-proxy leaves in its other modes is
-removed too: its nftables tables, virtual servers, device and sets of ipvs, and
-chains in the legacy tables of iptables.`),
+With --all, or "nlproxy --cleanup", everything goes, and what kube-proxy leaves in
+its other modes as well: its nftables tables, virtual servers, device and sets of
+ipvs, and chains in the legacy tables of iptables. A kube-proxy that runs loses
+its rules by that.`),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cleanup(cmd.OutOrStdout(), all) },
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "also remove what kube-proxy leaves in its other modes")
+	cmd.Flags().BoolVar(&all, "all", false, "remove the rules of a kube-proxy too, in whatever mode")
 	return cmd
 }
 
@@ -42,6 +45,16 @@ func cleanup(out io.Writer, all bool) error {
 		return err
 	}
 	defer conn.Close()
+	if !all {
+		taken, err := dataplane.TakenOver(conn)
+		if err != nil {
+			return err
+		}
+		if taken {
+			fmt.Fprintln(out, "nothing is removed: the rules are a kube-proxy's, whose KUBE-PROXY-CANARY is there; --all removes them")
+			return nil
+		}
+	}
 	n, err := dataplane.Cleanup(conn, conn)
 	if err != nil {
 		return err

@@ -6,8 +6,8 @@
 // left is removed after that.
 //
 // The way back is to stop nlproxy, whose rules stay, to start kube-proxy, to
-// wait until it has written its rules, and then, unless it is on iptables-nft,
-// to run "nlproxy cleanup". On iptables-nft kube-proxy has the chains themselves.
+// wait until it has written its rules, and then to run "nlproxy cleanup". On
+// iptables-nft kube-proxy has the chains themselves, and nothing is removed.
 // In nftables mode it begins by removing them, long before its own rules are
 // there, by a program called iptables if it finds one: it finds none at its first
 // start.

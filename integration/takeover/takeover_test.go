@@ -30,8 +30,8 @@ var kinds = []kind{
 	{cluster.NFTables, "nftables", cluster.OnlyNFTables, false},
 }
 
-// cleansUp reports whether cleanup is part of the way back. On iptables-nft,
-// kube-proxy has the very chains that nlproxy had.
+// cleansUp reports whether cleanup has something to remove on the way back. On
+// iptables-nft, kube-proxy has the very chains that nlproxy had.
 func (k kind) cleansUp() bool { return k.backend != cluster.IPTablesNFT }
 
 func TestNodeGoesFromKubeProxyToNlproxyAndBack(t *testing.T) {
@@ -74,9 +74,11 @@ func (r *rig) goBack(t *testing.T, d *daemon.Daemon, probing labtest.Probes) *la
 	probing.Pass(t, 10)
 	proxy := r.startKubeProxy(t, r.kind.back)
 	probing.Pass(t, 10)
-	if r.kind.cleansUp() {
-		t.Logf("cleanup: %s", r.run(t, "", daemon.Binary(t), "cleanup"))
+	said := r.run(t, "", daemon.Binary(t), "cleanup")
+	if removed := strings.HasPrefix(said, "removed in "); removed != r.kind.cleansUp() {
+		t.Errorf("cleanup: %s", said)
 	}
+	probing.Pass(t, 10)
 	return proxy
 }
 
