@@ -32,7 +32,6 @@ func daemonFlags(manifests string) []string {
 		"--manifests=" + manifests,
 		"--hostname-override=demo",
 		"--cluster-cidr=10.244.0.0/16,fd00:244::/32",
-		"--nodeport-addresses=all",
 	}
 }
 
