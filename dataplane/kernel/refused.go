@@ -57,11 +57,18 @@ type Refusal struct {
 	op int // index of the operation
 }
 
-// Error has one line for each object.
+// named is how many objects Error names: of a table that belongs to another
+// program every operation is refused.
+const named = 10
+
+// Error has one line for each object, of at most the first ten.
 func (r *Refused) Error() string {
-	lines := make([]string, len(r.Objects), len(r.Objects)+1)
-	for i, o := range r.Objects {
-		lines[i] = o.String()
+	var lines []string
+	for _, o := range r.Objects[:min(len(r.Objects), named)] {
+		lines = append(lines, o.String())
+	}
+	if more := len(r.Objects) - named; more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d others", more))
 	}
 	if r.Incomplete {
 		lines = append(lines, "and perhaps others that the kernel had no room to name")
@@ -134,6 +141,8 @@ func explain(op *rules.Op, errno unix.Errno, b blame) string {
 		return "the chain exists with another type, hook or priority, or its type does not go with them"
 	case errno == unix.EBUSY && op.Verb == rules.DeleteChain:
 		return "the chain is in use"
+	case errno == unix.EPERM: // nft_table_lookup
+		return "another program owns the table, and it alone may change it"
 	case errno == unix.EMLINK, errno == unix.ELOOP:
 		return "jumps in a circle, or too deep"
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 
@@ -178,5 +179,36 @@ func TestWantOfPrivilegeIsInWords(t *testing.T) {
 		if !errors.Is(err, unix.EPERM) || !strings.Contains(err.Error(), "CAP_NET_ADMIN is missing") {
 			t.Errorf("got %v", err)
 		}
+	}
+}
+
+func TestOfATableThatAnotherProgramOwnsNotEveryRefusalIsSpelledOut(t *testing.T) {
+	const owner = 2 // NFT_TABLE_F_OWNER (include/uapi/linux/netfilter/nf_tables.h, 6.18)
+	n := newNode(t)
+	err := n.Do(func() error {
+		c, err := nftables.New(nftables.AsLasting())
+		if err != nil {
+			return err
+		}
+		t.Cleanup(func() { c.CloseLasting() })
+		c.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: web.Table.Name, Flags: owner})
+		return c.Flush()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ops := []rules.Op{on(rules.AddChain, web)}
+	for range 20 {
+		ops = append(ops, put(rules.Append, web, mark(1)))
+	}
+	_, err = n.Apply(ops)
+	const owned = "another program owns the table, and it alone may change it (operation not permitted)"
+	want := []string{"default/web: ip nat WEB: add chain: " + owned}
+	for range 9 {
+		want = append(want, "default/web: ip nat WEB rule 1: append: "+owned)
+	}
+	wantLines(t, err, append(want, "and 11 others")...)
+	if got := len(refused(t, err).Objects); got != len(ops) {
+		t.Errorf("%d objects, want %d", got, len(ops))
 	}
 }
