@@ -108,7 +108,7 @@ func mode(m v1alpha1.ProxyMode, fs *findings) Mode {
 	switch m {
 	case v1alpha1.ProxyMode(ModeIPTables):
 	case "nftables", "ipvs":
-		fs.refuse("mode", "%s: must be iptables, or empty for iptables: %[1]s is not served yet", m)
+		fs.refuse("mode", "%s: must be iptables, or empty for iptables: %[1]s is not served yet; --nl-mode=iptables serves this configuration in mode iptables", m)
 	default:
 		fs.refuse("mode", "%q: must be iptables, or empty for iptables", m)
 	}

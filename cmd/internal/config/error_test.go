@@ -24,8 +24,8 @@ func TestProblemsOfFile(t *testing.T) {
 		yaml string
 		want []string
 	}{
-		{"mode: nftables", []string{"c.yaml:3: mode: nftables: must be iptables, or empty for iptables: nftables is not served yet"}},
-		{"mode: ipvs", []string{"c.yaml:3: mode: ipvs: must be iptables, or empty for iptables: ipvs is not served yet"}},
+		{"mode: nftables", []string{"c.yaml:3: mode: nftables: must be iptables, or empty for iptables: nftables is not served yet; --nl-mode=iptables serves this configuration in mode iptables"}},
+		{"mode: ipvs", []string{"c.yaml:3: mode: ipvs: must be iptables, or empty for iptables: ipvs is not served yet; --nl-mode=iptables serves this configuration in mode iptables"}},
 		{"mode: IPTables", []string{`c.yaml:3: mode: "IPTables": must be iptables, or empty for iptables`}},
 		{"iptables:\n  masqueradeBit: 32", []string{"c.yaml:4: iptables.masqueradeBit: 32: must be from 0 to 31"}},
 		{"iptables: {masqueradeBit: -1}", []string{"c.yaml:3: iptables.masqueradeBit: -1: must be from 0 to 31"}},

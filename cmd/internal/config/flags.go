@@ -74,7 +74,7 @@ func (f *Flags) Config(read func(name string) ([]byte, error)) (c Config, notes 
 	}
 	c.File, c.WriteConfigTo, c.Cleanup, c.InitOnly = f.into.config, f.into.writeTo, f.into.cleanup, f.into.initOnly
 	c.Master, c.Manifests, c.FlowProtocols = f.into.master, f.into.manifests, f.into.flowProtocols
-	return c, append(notes, more...), errors.Join(err, checkFlowProtocols(c.FlowProtocols))
+	return c, append(notes, more...), errors.Join(err, checkFlowProtocols(c.FlowProtocols), checkMode(f.into.mode))
 }
 
 // unheeded returns a note for each flag that was given and does not count.
@@ -103,11 +103,33 @@ func checkFlowProtocols(names []string) error {
 	return errors.Join(errs...)
 }
 
+// checkMode is an error if a mode was chosen that is none to choose.
+func checkMode(chosen string) error {
+	if chosen != "" && chosen != string(ModeIPTables) {
+		return fmt.Errorf("--nl-mode: %q: must be iptables, or empty for the mode of the configuration", chosen)
+	}
+	return nil
+}
+
+// chooseMode has o served in the mode of --nl-mode. In mode nftables node ports
+// are by default on the node's own addresses alone (platformApplyDefaults in
+// cmd/kube-proxy/app/server_linux.go, 1.37), and so they stay.
+func (f *Flags) chooseMode(o *v1alpha1.KubeProxyConfiguration) {
+	if f.into.mode != string(ModeIPTables) {
+		return
+	}
+	if o.Mode == "nftables" && len(o.NodePortAddresses) == 0 {
+		o.NodePortAddresses = []string{"primary"}
+	}
+	o.Mode = v1alpha1.ProxyMode(ModeIPTables)
+}
+
 func (f *Flags) fromFlags() (Config, []string, error) {
 	var found findings
 	o := f.into.KubeProxyConfiguration
 	f.setPorts(&o, &found)
 	setLateDefaults(&o)
+	f.chooseMode(&o)
 	c := check(&o, &found)
 	return c, origin{}.print(found.noted), origin{}.errors(found.refused)
 }
@@ -151,6 +173,7 @@ func (f *Flags) fromFile(read func(string) ([]byte, error)) (Config, []string, e
 	dropSplitStream(&o.Logging.Options, &found)
 	checkVModule(o.Logging.VModule, &found)
 	from.flags = f.override(&o, &found)
+	f.chooseMode(&o)
 	c := check(&o, &found)
 	return c, from.print(found.noted), from.errors(found.refused)
 }

@@ -76,7 +76,7 @@ func TestProblemsOfFlagsNameTheFlag(t *testing.T) {
 	want := []string{
 		"--iptables-masquerade-bit: 40: must be from 0 to 31",
 		"--iptables-sync-period: 0s: must be more than 0",
-		"--proxy-mode: nftables: must be iptables, or empty for iptables: nftables is not served yet",
+		"--proxy-mode: nftables: must be iptables, or empty for iptables: nftables is not served yet; --nl-mode=iptables serves this configuration in mode iptables",
 		`--cluster-cidr: "pods": must be an address range such as 10.244.0.0/16 or fd00:244::/56`,
 		`--nodeport-addresses[1]: "eth0": must be an address range such as 192.0.2.0/24, or primary, localhost or all`,
 	}
@@ -295,4 +295,42 @@ func hasField(t *testing.T, path string) bool {
 		}
 	}
 	return true
+}
+
+func TestChosenModeCountsOverTheConfiguration(t *testing.T) {
+	file := func(text string) func(string) ([]byte, error) {
+		return func(string) ([]byte, error) {
+			return []byte("apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n" + text), nil
+		}
+	}
+	for name, test := range map[string]struct {
+		file    string
+		args    []string
+		primary bool
+		fails   string
+	}{
+		"nftables":                     {file: "mode: nftables\n", fails: "not served yet; --nl-mode=iptables"},
+		"nftables, chosen otherwise":   {file: "mode: nftables\n", args: []string{"--nl-mode=iptables"}, primary: true},
+		"ipvs, chosen otherwise":       {file: "mode: ipvs\n", args: []string{"--nl-mode=iptables"}},
+		"node ports are where it says": {file: "mode: nftables\nnodePortAddresses: [10.0.0.0/8]\n", args: []string{"--nl-mode=iptables"}},
+		"another mode":                 {args: []string{"--nl-mode=nftables"}, fails: `--nl-mode: "nftables": must be iptables`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+			flags := Bind(fs)
+			if err := fs.Parse(append(test.args, "--config=config.yaml")); err != nil {
+				t.Fatal(err)
+			}
+			c, _, err := flags.Config(file(test.file))
+			if test.fails != "" {
+				if err == nil || !strings.Contains(err.Error(), test.fails) {
+					t.Errorf("error %v, want %q", err, test.fails)
+				}
+				return
+			}
+			if err != nil || c.Mode != ModeIPTables || c.NodePortAddresses.Primary != test.primary {
+				t.Errorf("mode %s, primary %t, %v", c.Mode, c.NodePortAddresses.Primary, err)
+			}
+		})
+	}
 }

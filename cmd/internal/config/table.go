@@ -15,6 +15,7 @@ type settings struct {
 	cleanup, initOnly bool
 	manifests, master string
 	flowProtocols     []string
+	mode              string
 
 	healthzPort, metricsPort        int32
 	ipvsSyncPeriod, ipvsMinimumSync time.Duration
@@ -64,6 +65,7 @@ func flags() []flag {
 		{"cleanup", "", beside, func(s *settings) any { return &s.cleanup }, "remove the rules of nlproxy, and what kube-proxy leaves in any mode, instead of running"},
 		{"init-only", "", beside, func(s *settings) any { return &s.initOnly }, "do what needs all rights, and nothing else; then CAP_NET_ADMIN is enough to run"},
 		{"manifests", "", beside, func(s *settings) any { return &s.manifests }, "read objects from the YAML and JSON files of this directory instead of an API server"},
+		{"nl-mode", "", beside, func(s *settings) any { return &s.mode }, "mode to serve in, whatever the configuration names: iptables; of its mode, what is the default of nodePortAddresses counts"},
 		{"nl-flow-protocols", "", beside, func(s *settings) any { return &s.flowProtocols }, "protocols besides udp, of sctp and tcp, whose flows to endpoints that are gone are deleted"},
 		{"master", "", beside, func(s *settings) any { return &s.master }, "URL of the API server, in place of the one in the kubeconfig"},
 		{"hostname-override", "hostnameOverride", over, func(s *settings) any { return nodeName{&s.HostnameOverride} }, "name of this node's Node object (default: the host's name)"},
