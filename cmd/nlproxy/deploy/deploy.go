@@ -114,22 +114,22 @@ func (o Options) fill(template string, more ...string) string {
 }
 
 // kept leaves out what is between the lines "#if NAME", or "#if no-NAME", and
-// "#end" where that does not hold.
+// "#end" where that does not hold. Such lines may be within each other.
 //
 // It stands in for text/template, whose calls of methods by name keep the linker
 // from leaving any method out: 5 MB of a stripped program of 22 MB.
 func kept(template string, holds map[string]bool) string {
 	var text strings.Builder
-	keep := true
+	keep := []bool{true} // of each condition, and all around it
 	for line := range strings.Lines(template) {
 		condition, begins := strings.CutPrefix(strings.TrimSpace(line), "#if ")
 		switch {
 		case begins:
 			name, negated := strings.CutPrefix(condition, "no-")
-			keep = holds[name] != negated
+			keep = append(keep, keep[len(keep)-1] && holds[name] != negated)
 		case strings.TrimSpace(line) == "#end":
-			keep = true
-		case keep:
+			keep = keep[:len(keep)-1]
+		case keep[len(keep)-1]:
 			text.WriteString(line)
 		}
 	}

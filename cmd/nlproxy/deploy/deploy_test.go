@@ -132,6 +132,19 @@ func TestConfigurationIsOneThatTheDaemonTakes(t *testing.T) {
 	}
 }
 
+func TestATakeoverServesWhateverModeKubeProxyIsIn(t *testing.T) {
+	for name, o := range variants() {
+		var set appsv1.DaemonSet
+		decode(t, base(t, o)["daemonset.yaml"], &set)
+		pod := set.Spec.Template.Spec
+		for _, c := range append(pod.InitContainers, pod.Containers...) {
+			if got := slices.Contains(c.Command, "--nl-mode=iptables"); got != o.Takeover {
+				t.Errorf("%s: container %s has the command %q", name, c.Name, c.Command)
+			}
+		}
+	}
+}
+
 // TestEachNodeHasExactlyOneProxy asks of nodes with and without the label.
 func TestEachNodeHasExactlyOneProxy(t *testing.T) {
 	files := base(t, variants()["takeover"])
