@@ -35,6 +35,14 @@ func TestSystemdKnowsAllThatTheUnitSays(t *testing.T) {
 	}
 }
 
+// TestNothingIsOrderedAfterTheUnit: it may start only when the kubelet has
+// started an API server.
+func TestNothingIsOrderedAfterTheUnit(t *testing.T) {
+	if text := manifest(t, "systemd"); strings.Contains(text, "\nBefore=") {
+		t.Errorf("other units wait for this one:\n%s", text)
+	}
+}
+
 // setting is what a unit has after the equals sign.
 func setting(t *testing.T, unit, name string) string {
 	t.Helper()
