@@ -92,14 +92,6 @@ func (r *Recorder) Service(name model.Name, kind, reason, action, note string) {
 	r.add(kind, reason, action, note, corev1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: name.Namespace, Name: name.Name})
 }
 
-// Dropped is how many events were lost because there were too many.
-func (r *Recorder) Dropped() uint64 {
-	if r == nil {
-		return 0
-	}
-	return r.dropped.Load()
-}
-
 func (r *Recorder) add(kind, reason, action, note string, regarding corev1.ObjectReference) {
 	now := metav1.NowMicro()
 	namespace := regarding.Namespace

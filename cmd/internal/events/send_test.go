@@ -88,8 +88,8 @@ func TestEventsOfOneKindOfObjectAreLimited(t *testing.T) {
 			r.ServiceAside(service(i), errBroken)
 			synctest.Wait()
 		}
-		if got := len(a.take()); got != 25 || r.Dropped() != 15 {
-			t.Errorf("%d events were sent and %d dropped, want 25 and 15", got, r.Dropped())
+		if got := len(a.take()); got != 25 || r.dropped.Load() != 15 {
+			t.Errorf("%d events were sent and %d dropped, want 25 and 15", got, r.dropped.Load())
 		}
 		if logs.Len() != 1 || logs.All()[0].ContextMap()["name"] != "shop/web-25" {
 			t.Errorf("log: %v", logs.All())
@@ -115,8 +115,8 @@ func TestAnAPIServerThatIsAwayHoldsNobodyUp(t *testing.T) {
 		for i := range 120 {
 			r.Node(warning, fmt.Sprint("Reason", i), "Act", "")
 		}
-		if !time.Now().Equal(begin) || r.Dropped() != 20 {
-			t.Errorf("it took %s, and %d events were dropped, want 20", time.Since(begin), r.Dropped())
+		if !time.Now().Equal(begin) || r.dropped.Load() != 20 {
+			t.Errorf("it took %s, and %d events were dropped, want 20", time.Since(begin), r.dropped.Load())
 		}
 		time.Sleep(11 * (retry + retry/4))
 		synctest.Wait()
