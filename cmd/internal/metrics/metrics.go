@@ -61,6 +61,7 @@ type Metrics struct {
 	kubeproxy kubeproxy
 	sync      syncMetrics
 	flows     flowMetrics
+	pending   pending
 	// families are those that are served, as far as is known.
 	families atomic.Pointer[[]model.Family]
 }
@@ -97,7 +98,7 @@ func (m *Metrics) collectors() []prometheus.Collector {
 	all := []prometheus.Collector{
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.kubeproxy, m.sync, m.flows, m.opts.Build,
+		m.kubeproxy, m.sync, m.flows, m.pending.gauge(), m.opts.Build,
 	}
 	o := m.opts
 	if o.Stats != nil {
@@ -127,6 +128,7 @@ func (m *Metrics) Observe(r dataplane.Report) {
 	m.families.Store(&r.Families)
 	m.kubeproxy.observe(r)
 	m.sync.observe(r)
+	m.pending.observe(r)
 }
 
 // ObserveFlows counts what was removed from connection tracking. It is for
@@ -147,4 +149,5 @@ func (m *Metrics) Queued(families ...model.Family) {
 		families = *m.families.Load()
 	}
 	m.kubeproxy.queue(families)
+	m.pending.queue()
 }

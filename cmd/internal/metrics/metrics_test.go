@@ -62,6 +62,8 @@ nlproxy_kernel_seconds_total 0
 nlproxy_operations_total 0
 # TYPE nlproxy_rules_overwritten_total counter
 nlproxy_rules_overwritten_total 0
+# TYPE nlproxy_rules_pending_seconds gauge
+nlproxy_rules_pending_seconds 0
 # TYPE nlproxy_services_aside gauge
 nlproxy_services_aside 0
 # TYPE nlproxy_transaction_bytes_total counter
@@ -124,6 +126,8 @@ nlproxy_kernel_seconds_total 1.75
 nlproxy_operations_total 201
 # TYPE nlproxy_rules_overwritten_total counter
 nlproxy_rules_overwritten_total 3
+# TYPE nlproxy_rules_pending_seconds gauge
+nlproxy_rules_pending_seconds 0
 # TYPE nlproxy_service_health_port_failures gauge
 nlproxy_service_health_port_failures 2
 # TYPE nlproxy_services_aside gauge
