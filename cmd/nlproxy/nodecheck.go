@@ -58,7 +58,7 @@ func (f fit) problems() (warnings []string, fatal error) {
 		return nil, fmt.Errorf("this node's address is %v, and this host has no IPv6", f.node.Address(model.IPv6))
 	}
 	detect := f.config.DetectLocal
-	clusterWide := f.foreign("detectLocal.clusterCIDRs (--cluster-cidr)", detect.ClusterCIDRs)
+	clusterWide := f.foreign("clusterCIDR (--cluster-cidr)", detect.ClusterCIDRs)
 	if clusterWide != "" && detect.Mode == config.DetectLocalByClusterCIDR && f.single {
 		return nil, errors.New(clusterWide)
 	}

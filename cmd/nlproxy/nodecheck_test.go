@@ -30,7 +30,7 @@ func TestWhatDoesNotFitANode(t *testing.T) {
 	const (
 		everywhere = "nodePortAddresses (--nodeport-addresses): selects no address"
 		all4, all6 = "all IPv4 addresses", "all IPv6 addresses"
-		cluster    = "detectLocal.clusterCIDRs (--cluster-cidr): "
+		cluster    = "clusterCIDR (--cluster-cidr): "
 		pods       = "spec.podCIDRs of this node: "
 	)
 	byCluster := func(ranges ...string) config.DetectLocal {

@@ -151,7 +151,7 @@ func (p *proxy) announce() {
 		zap.Duration("minSyncPeriod", c.MinSyncPeriod), zap.Duration("syncPeriod", c.SyncPeriod))
 	if c.DetectLocal.Mode == config.DetectLocalByClusterCIDR && len(c.DetectLocal.ClusterCIDRs) == 0 {
 		p.log.Warn("without a cluster CIDR pods cannot be told from others: traffic to cluster IPs is not masqueraded, " +
-			"and an external traffic policy Local binds pods too (--cluster-cidr, detectLocal.clusterCIDRs)")
+			"and an external traffic policy Local binds pods too (clusterCIDR, --cluster-cidr)")
 	}
 	if err := adjustOOMScore(oomScoreAdj, c.OOMScoreAdj); err != nil {
 		p.log.Debug("the OOM score stays as it is", zap.Error(err))
