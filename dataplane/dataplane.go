@@ -39,7 +39,7 @@ type Dataplane struct {
 	// noLocal tells which services have endpoints on other nodes alone.
 	noLocal noLocal
 	// triggers are those of changes that did not reach the kernel yet.
-	triggers []model.Trigger
+	triggers triggers
 	// intruder is who overwrites our rules.
 	intruder intruder
 }
@@ -58,6 +58,7 @@ func New(o Options) (*Dataplane, error) {
 		stuck:    map[rules.ChainID]struct{}{},
 		missing:  map[model.Family]error{},
 		noLocal:  noLocal{},
+		triggers: triggers{of: map[model.Name][]model.Trigger{}},
 		intruder: intruder{log: o.Logger},
 	}
 	for _, f := range model.Families {
@@ -98,12 +99,12 @@ func (d *Dataplane) complete(r *Report) {
 	}
 	if r.Err == nil {
 		r.NoLocal = d.noLocal.count()
-		r.Triggers = d.takeTriggers()
+		r.Triggers = d.triggers.take(func(name model.Name) bool { return !d.aside.has(name) })
 	}
 }
 
 func (d *Dataplane) set(ctx context.Context, s model.Snapshot, report *Report) error {
-	d.await(s)
+	d.triggers.await(s)
 	d.owe(s)
 	d.verify()
 	s.Changed = d.owed

@@ -137,8 +137,8 @@ type Report struct {
 	// NoLocal counts, unless Err is set, the service ports whose endpoints are
 	// all on other nodes while a traffic policy wants them here.
 	NoLocal map[model.Family]NoLocal
-	// Triggers are when what is now true was asked for, also what earlier
-	// calls could not make true. It is empty if Err is set.
+	// Triggers are when what is now true was asked for, the oldest first, also
+	// what earlier calls could not make true. It is empty if Err is set.
 	Triggers []model.Trigger
 	// Aside are the services that the kernel refuses.
 	Aside []Aside
