@@ -186,7 +186,7 @@ func TestBufferIsFlushed(t *testing.T) {
 func TestKlogIsCaptured(t *testing.T) {
 	defer klog.CaptureState().Restore()
 	logs, w := start(t, config.Logging{Format: "json", Verbosity: 2})
-	if err := logs.CaptureKlog(); err != nil {
+	if err := CaptureKlog().To(logs); err != nil {
 		t.Fatal(err)
 	}
 	say := func() {
@@ -212,10 +212,40 @@ func TestKlogIsCaptured(t *testing.T) {
 	}
 }
 
+func TestKlogFollowsFromOneLogToTheNext(t *testing.T) {
+	defer klog.CaptureState().Restore()
+	first, w1 := start(t, config.Logging{Format: "json", Verbosity: 2})
+	second, w2 := start(t, config.Logging{Format: "json"})
+	k := CaptureKlog()
+	klog.Info("lost") // as there is no log yet
+	named := klog.Background().WithValues("kind", "Service")
+	for _, step := range []struct {
+		to         *Logs
+		one, other *written
+		want       string
+	}{
+		{first, w1, w2, "debug info"},
+		{second, w2, w1, "info"},
+	} {
+		if err := k.To(step.to); err != nil {
+			t.Fatal(err)
+		}
+		klog.V(2).Info("two")
+		named.Info("listed")
+		said := take(&step.one.err)
+		if got := levels(said); got != step.want || !strings.Contains(said, `"logger":"klog"`) || !strings.Contains(said, `"kind":"Service"`) {
+			t.Errorf("logged %s, want %s", said, step.want)
+		}
+		if got := take(&step.other.err); got != "" {
+			t.Errorf("the other one has %s", got)
+		}
+	}
+}
+
 func TestVModuleCountsForKlogToo(t *testing.T) {
 	defer klog.CaptureState().Restore()
 	logs, w := start(t, config.Logging{Format: "text", VModule: []config.VModule{{FilePattern: "logs_test", Verbosity: 3}}})
-	if err := logs.CaptureKlog(); err != nil {
+	if err := CaptureKlog().To(logs); err != nil {
 		t.Fatal(err)
 	}
 	klog.V(4).InfoS("four")
