@@ -20,6 +20,34 @@ const retryAfter = time.Second
 // burst is how many synchronisations may follow each other at once.
 const burst = 2
 
+// begin starts to follow the source and the addresses of this host, until end is
+// called or ctx is done.
+func (p *proxy) begin(ctx context.Context) error {
+	following, stop := context.WithCancelCause(ctx)
+	if _, err := addr.Follow(following, addr.Options{OnChange: p.source.SetLocal, Logger: p.log}); err != nil {
+		stop(nil)
+		return fmt.Errorf("addresses of this host: %w", err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		stop(p.source.Run(following))
+	}()
+	p.following, p.end = following, func() { stop(nil); <-ended }
+	return nil
+}
+
+// prepare waits, after begin, until there is all that the first synchronisation
+// needs. It changes nothing.
+func (p *proxy) prepare() error {
+	if err := p.source.Ready(p.following); p.following.Err() != nil {
+		return cause(p.following)
+	} else if err != nil {
+		return err
+	}
+	return p.checkNode()
+}
+
 // follow keeps the rules in step with the source and the addresses of this
 // host, until ctx is done.
 func (p *proxy) follow(ctx context.Context) error {
@@ -30,25 +58,28 @@ func (p *proxy) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := addr.Follow(ctx, addr.Options{OnChange: p.source.SetLocal, Logger: p.log}); err != nil {
-		return fmt.Errorf("addresses of this host: %w", err)
-	}
-	var running sync.WaitGroup
-	defer running.Wait()
-	defer fail(nil)
-	running.Go(func() { fail(p.source.Run(ctx)) })
-	if err := p.source.Ready(ctx); ctx.Err() != nil {
-		return cause(ctx)
-	} else if err != nil {
+	if err := p.prepared(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
-	if err := p.checkNode(); err != nil {
-		return err
-	}
+	stop := context.AfterFunc(p.following, func() { fail(context.Cause(p.following)) })
+	defer stop()
 	p.health.Synced(model.Families[:]...) // from now on
-	running.Go(func() { p.trigger(ctx, runner) })
+	var triggering sync.WaitGroup
+	triggering.Go(func() { p.trigger(ctx, runner) })
 	runner.Run(ctx)
+	triggering.Wait()
 	return cause(ctx)
+}
+
+// prepared begins and prepares what was not made to before run.
+func (p *proxy) prepared(ctx context.Context) error {
+	if p.following != nil {
+		return nil
+	}
+	if err := p.begin(ctx); err != nil {
+		return err
+	}
+	return p.prepare()
 }
 
 // checkNode logs what in the configuration does not fit this node, once that is

@@ -45,6 +45,11 @@ type proxy struct {
 	source *watch.Source
 	events *events.Recorder
 
+	// following is done when the source is not followed any more; nil before
+	// begin. end stops that and waits for it.
+	following context.Context
+	end       func()
+
 	// What open makes.
 	conn, counters *kernel.Conn
 	limits         *conntrack.Applier
@@ -60,23 +65,25 @@ type proxy struct {
 	aside map[model.Name]time.Time
 }
 
-// newProxy checks what can be checked without touching anything.
+// newProxy checks what can be checked without touching anything. To wait for
+// what the source has is what begin and prepare do, beside another proxy that
+// runs; run does it where they have not. In the end either run or close is to be
+// called.
 func newProxy(c config.Config, o proxyOptions) (*proxy, error) {
 	p := &proxy{config: c, opts: o, log: o.Logger, served: make(chan struct{}), aside: map[model.Name]time.Time{}}
 	var err error
-	if p.source, err = newSource(c, p.log); err != nil {
+	if p.source, p.events, err = newSource(c, p.log); err != nil {
 		return nil, err
 	}
-	p.events, err = newEvents(c, p.log)
-	return p, err
+	return p, nil
 }
 
-// run serves until ctx is done. It is called once.
-func (p *proxy) run(ctx context.Context) error {
+// run serves until ctx is done. It is called once, and closes p.
+func (p *proxy) run(ctx context.Context) (err error) {
+	defer func() { err = errors.Join(err, p.close()) }()
 	if err := p.open(); err != nil {
-		return errors.Join(err, p.close())
+		return err
 	}
-	defer p.close()
 	servers, err := p.servers()
 	if err != nil {
 		return err
@@ -126,7 +133,11 @@ func (p *proxy) open() (err error) {
 	return err
 }
 
+// close ends what was begun and opened.
 func (p *proxy) close() error {
+	if p.end != nil {
+		p.end()
+	}
 	var errs []error
 	if p.conn != nil {
 		errs = append(errs, p.conn.Close())

@@ -69,7 +69,7 @@ func serveNode(ctx context.Context, flags *config.Flags, c config.Config, notes 
 	if err != nil {
 		notes = append(notes, err.Error())
 	}
-	return supervisor{flags, notifier, metrics.ObserveClients(), hangup}.run(ctx, c, notes)
+	return supervisor{flags, notifier, metrics.ObserveClients(), logs.CaptureKlog(), hangup}.run(ctx, c, notes)
 }
 
 // logged runs what ends by itself, with a log.

@@ -7,31 +7,44 @@ import (
 	"strings"
 
 	"github.com/nlproxy/nlproxy/cmd/internal/config"
+	"github.com/nlproxy/nlproxy/cmd/internal/events"
 	"github.com/nlproxy/nlproxy/watch"
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// newSource returns where objects come from: a directory or an API server.
-func newSource(c config.Config, log *zap.Logger) (*watch.Source, error) {
+// newSource returns where objects come from, a directory or an API server, and
+// the recorder of this node's events: nil, which records nothing, if no API
+// server is followed.
+func newSource(c config.Config, log *zap.Logger) (*watch.Source, *events.Recorder, error) {
 	o, err := sourceOptions(c, log)
 	if err != nil {
-		return nil, err
-	}
-	if c.Manifests == "-" {
-		return nil, errors.New("--manifests -: standard input is for the command plan; give a directory")
+		return nil, nil, err
 	}
 	if c.Manifests != "" {
-		if err := readable("--manifests", c.Manifests); err != nil {
-			return nil, err
-		}
-		return watch.Directory(c.Manifests, o)
+		s, err := directory(c.Manifests, o)
+		return s, nil, err
 	}
 	client, err := clientConfig(c)
 	if err != nil {
+		return nil, nil, err
+	}
+	s, err := watch.API(client, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	recorder, err := events.New(client, o.NodeName, events.Options{Logger: log})
+	return s, recorder, err
+}
+
+func directory(manifests string, o watch.Options) (*watch.Source, error) {
+	if manifests == "-" {
+		return nil, errors.New("--manifests -: standard input is for the command plan; give a directory")
+	}
+	if err := readable("--manifests", manifests); err != nil {
 		return nil, err
 	}
-	return watch.API(client, o)
+	return watch.Directory(manifests, o)
 }
 
 // readable is an error that names the flag if its file or directory is not there.

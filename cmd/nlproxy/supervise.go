@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"reflect"
-	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/nlproxy/nlproxy/cmd/internal/config"
@@ -16,27 +13,27 @@ import (
 	"go.uber.org/zap"
 )
 
-// A supervisor runs one daemon after another, each by what the configuration
-// file says then. From one to the next the rules stay, so that no connection
+// A supervisor runs one proxy after another, each by what the configuration
+// file says then. The next one waits beside the one that runs until it knows all
+// that it needs. From one to the next the rules stay, so that no connection
 // notices, and what the new one writes is the difference.
 type supervisor struct {
 	flags   *config.Flags
 	ready   *ready.Notifier
 	clients *metrics.Clients
+	klog    *logs.Klog
 	// hangup asks for a look at the file.
 	hangup <-chan os.Signal
 }
 
-// A generation is a daemon with its configuration and its log.
+// A generation is a proxy with its configuration and its log.
 type generation struct {
 	config config.Config
 	logs   *logs.Logs
 	proxy  *proxy
-	// refused is what was last wrong with the file.
-	refused string
 }
 
-// run serves until ctx is done or a daemon fails.
+// run serves until ctx is done or a proxy fails.
 func (s supervisor) run(ctx context.Context, first config.Config, notes []string) error {
 	now, err := s.generation(first, notes)
 	for now != nil && err == nil {
@@ -61,12 +58,12 @@ func (s supervisor) generation(c config.Config, notes []string) (*generation, er
 	return &generation{config: c, logs: l, proxy: p}, nil
 }
 
-// serve runs a daemon until it ends, or until there is another one to run, which
+// serve runs a proxy until it ends, or until there is another one to run, which
 // it returns. That the service manager cannot be told, or that the end of a log
 // cannot be written, does not keep the next one from running.
 func (s supervisor) serve(ctx context.Context, now *generation) (next *generation, err error) {
-	if err := now.logs.CaptureKlog(); err != nil {
-		return nil, errors.Join(err, now.logs.Close())
+	if err := s.klog.To(now.logs); err != nil {
+		return nil, errors.Join(err, now.discard())
 	}
 	next, err = s.runs(ctx, now)
 	told := s.ready.Stopping
@@ -86,14 +83,14 @@ func (s supervisor) serve(ctx context.Context, now *generation) (next *generatio
 	return next, nil // what ended the last one does not matter any more
 }
 
-// runs runs a daemon as serve does.
-func (s supervisor) runs(ctx context.Context, now *generation) (next *generation, err error) {
-	ctx, stop := context.WithCancel(ctx)
+// runs runs a proxy as serve does.
+func (s supervisor) runs(all context.Context, now *generation) (next *generation, err error) {
+	ctx, stop := context.WithCancel(all)
 	defer stop()
 	var following sync.WaitGroup
 	if now.config.File != "" {
 		following.Go(func() {
-			next = s.await(ctx, now)
+			next = s.await(all, ctx, now)
 			stop()
 		})
 	}
@@ -103,62 +100,12 @@ func (s supervisor) runs(ctx context.Context, now *generation) (next *generation
 	return next, err
 }
 
-// await returns the next generation, or nil when ctx is done.
-func (s supervisor) await(ctx context.Context, now *generation) (next *generation) {
+// await returns the next generation once it can take over, or nil when ctx is
+// done. What the next one begins goes on until all is done.
+func (s supervisor) await(all, ctx context.Context, now *generation) *generation {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	followFile(ctx, now.config.File, s.hangup, func() {
-		if next = s.changed(now); next != nil {
-			stop()
-		}
-	}, now.logs.Logger())
-	return next
-}
-
-// changed looks at the file and returns what it describes, or nil if that is
-// what runs. A file that cannot be used changes nothing, and is logged once.
-func (s supervisor) changed(now *generation) *generation {
-	log := now.logs.Logger().With(zap.String("file", now.config.File))
-	c, notes, err := configured(s.flags)
-	if err != nil {
-		now.refuse(log, err)
-		return nil
-	}
-	now.refused = ""
-	if now.takesUp(c) {
-		return nil
-	}
-	next, err := s.generation(c, notes)
-	if err != nil {
-		now.refuse(log, err)
-		return nil
-	}
-	log.Info("the configuration has changed; starting anew with it")
-	return next
-}
-
-// takesUp reports whether now is what c describes, with the verbosity of c, which
-// can be changed while it runs.
-func (g *generation) takesUp(c config.Config) bool {
-	if !reflect.DeepEqual(g.config.WithVerbosity(c.Logging.Verbosity), c) {
-		return false
-	}
-	if c.Logging.Verbosity != g.config.Logging.Verbosity {
-		if err := g.logs.SetVerbosity(strconv.Itoa(c.Logging.Verbosity)); err != nil {
-			return false
-		}
-		g.logs.Logger().Info("the verbosity has changed", zap.Int("v", c.Logging.Verbosity))
-		g.config = c
-	}
-	return true
-}
-
-// refuse logs why the file is not used, unless that was the last thing said of it.
-func (g *generation) refuse(log *zap.Logger, err error) {
-	if g.refused == err.Error() {
-		return
-	}
-	g.refused = err.Error()
-	log.Error("the configuration has changed and cannot be used; going on with the one before",
-		zap.Strings("problems", strings.Split(g.refused, "\n")))
+	w := &wait{supervisor: s, all: all, now: now, over: stop, log: now.logs.Logger().With(zap.String("file", now.config.File))}
+	followFile(ctx, now.config.File, s.hangup, w.look, now.logs.Logger())
+	return w.end()
 }

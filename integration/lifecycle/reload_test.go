@@ -17,6 +17,7 @@ import (
 
 	"github.com/nlproxy/nlproxy/integration/daemon"
 	"github.com/nlproxy/nlproxy/integration/lab/labtest"
+	"github.com/nlproxy/nlproxy/integration/objects"
 )
 
 // settings are the configuration that start starts a daemon with.
@@ -164,6 +165,28 @@ func TestAPipeInPlaceOfTheConfigurationHoldsNothingUp(t *testing.T) {
 	d.ConfigureBy(t, func(path string) error { return unix.Mkfifo(path, 0o600) })
 	d.Await(t, "that the file cannot be used", func(e daemon.Entry) bool { return e.Level == "error" })
 	d.Stop(t)
+}
+
+// The next proxy waits for its node beside the one that runs, which goes on
+// following what changes.
+func TestAConfigurationIsTakenUpOnceAllIsKnownThatItNeeds(t *testing.T) {
+	r, d, _ := running(t)
+	d.Configure(t, strings.Replace(settings(), "hostnameOverride: node1", "hostnameOverride: node2", 1))
+	d.Await(t, "that it waits", func(e daemon.Entry) bool {
+		return strings.HasPrefix(e.Message, "the configuration has changed; taking it up as soon as")
+	})
+	r.put(t, "other.yaml", objects.Documents(t, other(r.Pods[1])))
+	r.becomes(t, other(r.Pods[1]).ClusterIP(), "pod-2")
+
+	node := objects.Node()
+	node.Name = "node2"
+	r.put(t, "node2.yaml", objects.YAML(t, node))
+	e := d.Await(t, "that it starts", func(e daemon.Entry) bool { return e.Message == "starts" })
+	if !strings.Contains(e.Line, `"node":"node2"`) {
+		t.Errorf("it starts as another node: %s", e.Line)
+	}
+	r.put(t, "other.yaml", objects.Documents(t, other(r.Pods[2])))
+	r.becomes(t, other(r.Pods[2]).ClusterIP(), "pod-3")
 }
 
 func TestTheVerbosityChangesWhileTheProxyRuns(t *testing.T) {

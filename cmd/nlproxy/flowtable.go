@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/nlproxy/nlproxy/cmd/internal/config"
+	"github.com/nlproxy/nlproxy/cmd/internal/events"
 	"github.com/nlproxy/nlproxy/conntrack"
 	"github.com/nlproxy/nlproxy/dataplane/model"
 	"go.uber.org/zap"
@@ -29,4 +31,17 @@ func newFlows(c config.Config, observe func(conntrack.Pass), log *zap.Logger) (f
 	}
 	cleaner, err := conntrack.NewCleaner(conntrack.CleanerOptions{Flows: table, Protocols: protocols, Logger: log, Observer: observe})
 	return flows{table, cleaner}, err
+}
+
+// watchFull warns when connection tracking is nearly full, in the log and by an
+// event of the node.
+func watchFull(ctx context.Context, recorder *events.Recorder, log *zap.Logger) {
+	err := conntrack.WatchFull(ctx, conntrack.WatchFullOptions{
+		Read:   conntrack.ReadStats,
+		Logger: log,
+		OnFull: recorder.TableFull,
+	})
+	if err != nil {
+		log.Warn("connection tracking is not watched", zap.Error(err))
+	}
 }
