@@ -76,6 +76,13 @@ func (f *facts) arrived(kind string) {
 	}
 }
 
+// missing returns the kinds of which no full list has arrived, sorted.
+func (f *facts) missing() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Sorted(maps.Keys(f.waiting))
+}
+
 // signal tells the consumer that there may be a new snapshot.
 func (f *facts) signal() {
 	if len(f.waiting) > 0 {

@@ -3,12 +3,15 @@ package watch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -74,6 +77,27 @@ func text(err error) string {
 		return ""
 	}
 	return err.Error()
+}
+
+func TestReadyTellsOfListsThatDoNotCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zap.InfoLevel)
+		f := newFacts(Options{}, kindService, kindSlice, kindNode)
+		f.arrived(kindSlice)
+		s := &Source{facts: f, options: Options{Logger: zap.New(core)}}
+		time.AfterFunc(80*time.Second, func() { f.arrived(kindService); f.arrived(kindNode) })
+		if err := s.listed(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var told []string
+		for _, e := range logs.All() {
+			told = append(told, fmt.Sprint(e.ContextMap()["missing"], e.ContextMap()["for"]))
+		}
+		want := []string{"[node service] 15s", "[node service] 1m15s"}
+		if !slices.Equal(told, want) {
+			t.Errorf("told of %q, want %q", told, want)
+		}
+	})
 }
 
 func TestReadyEndsWithItsContextWhileItWaitsForTheNode(t *testing.T) {

@@ -38,10 +38,8 @@ func (s *Source) Run(ctx context.Context) error { return s.run(ctx) }
 // kube-proxy: in some clouds it is given one only by a controller that needs
 // services first.
 func (s *Source) Ready(ctx context.Context) error {
-	select {
-	case <-s.facts.ready:
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := s.listed(ctx); err != nil {
+		return err
 	}
 	err := s.await(ctx, s.options.NodeTimeout, lacksNode|lacksAddress)
 	if err == nil && s.options.NeedPodCIDRs {
@@ -56,6 +54,30 @@ func (s *Source) Ready(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// silentFor is how long the first lists may take before that is logged.
+const silentFor = 15 * time.Second
+
+// listed waits for the first full list of every kind. A server that takes
+// requests and does not answer them never makes one fail, so that what is waited
+// for is logged here.
+func (s *Source) listed(ctx context.Context) error {
+	begin := time.Now()
+	long := time.NewTimer(silentFor)
+	defer long.Stop()
+	for {
+		select {
+		case <-s.facts.ready:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-long.C:
+			s.options.Logger.Warn("waits for the first list of each kind; nothing is programmed before",
+				zap.Strings("missing", s.facts.missing()), zap.Duration("for", time.Since(begin)))
+			long.Reset(complainEvery)
+		}
+	}
 }
 
 // await waits until nothing of unwanted is lacking, for at most a time.
