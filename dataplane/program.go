@@ -182,10 +182,12 @@ func (d *Dataplane) setAside(no *kernel.Refused, primary model.Family) error {
 		}
 	}
 	for _, o := range objects {
-		if d.missing[o.Place.Chain.Table.Family] == nil {
-			d.opts.Logger.Error("the kernel refuses a service, which is set aside", zap.Stringer("object", o))
-			d.aside.add(nameOf(o.Place.Owner), errors.New(o.String()))
+		service := nameOf(o.Place.Owner)
+		if d.missing[o.Place.Chain.Table.Family] != nil || d.aside.has(service) {
+			continue // of a service, its first object says why
 		}
+		d.opts.Logger.Error("the kernel refuses a service, which is set aside", zap.Stringer("object", o))
+		d.aside.add(service, errors.New(o.String()))
 	}
 	return nil
 }
