@@ -188,10 +188,8 @@ func (r *Round) dropBlock(id ChainID, owner string) {
 // dropOthers removes what belongs to owners that were not added, and what
 // belongs to nobody, with the jumps to it from Lent chains.
 func (r *Round) dropOthers() {
-	for who := range r.state.owners {
-		if !has(r.wanted, who) {
-			r.drop(Part{Family: who.family, Owner: who.owner})
-		}
+	for _, who := range r.unwanted() {
+		r.drop(Part{Family: who.family, Owner: who.owner})
 	}
 	nobodys := map[ChainID]struct{}{}
 	for id, h := range r.state.chains {
@@ -204,7 +202,19 @@ func (r *Round) dropOthers() {
 		}
 	}
 	slices.SortFunc(r.gone, ChainID.compare)
+	sortEdits(r.loose)
 	r.unhook(nobodys)
+}
+
+// unwanted are the owners that were not added, sorted.
+func (r *Round) unwanted() (all []party) {
+	for who := range r.state.owners {
+		if !has(r.wanted, who) {
+			all = append(all, who)
+		}
+	}
+	slices.SortFunc(all, party.compare)
+	return all
 }
 
 // unhook deletes the jumps from Lent chains to chains.
@@ -215,6 +225,11 @@ func (r *Round) unhook(chains map[ChainID]struct{}) {
 			r.unhooked = append(r.unhooked, e)
 		}
 	}
+	sortEdits(r.unhooked)
+}
+
+func sortEdits(edits []Edit) {
+	slices.SortFunc(edits, func(a, b Edit) int { return a.id.compare(b.id) })
 }
 
 func (r *Round) clearLoose(id ChainID, h *held) {

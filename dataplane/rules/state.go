@@ -1,10 +1,12 @@
 package rules
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/maphash"
 	"maps"
+	"strings"
 
 	"github.com/google/nftables/expr"
 	"github.com/nlproxy/nlproxy/dataplane/model"
@@ -32,6 +34,10 @@ type State struct {
 type party struct {
 	family model.Family
 	owner  string
+}
+
+func (p party) compare(o party) int {
+	return cmp.Or(cmp.Compare(p.family, o.family), strings.Compare(p.owner, o.owner))
 }
 
 // held is one chain that exists.
