@@ -167,6 +167,7 @@ func (d *Dataplane) openLocalhost(node model.Node) {
 	}
 	d.localnet = true
 	if err := d.opts.RouteLocalnet(); err != nil {
-		d.opts.Logger.Warn("node ports on 127.0.0.0/8 will not work", zap.Error(err))
+		d.opts.Logger.Warn("node ports on 127.0.0.0/8 will not work: set net.ipv4.conf.all.route_localnet to 1 on this node, "+
+			"or iptables.localhostNodePorts (--iptables-localhost-nodeports) to false", zap.Error(err))
 	}
 }

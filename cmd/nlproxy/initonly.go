@@ -36,7 +36,8 @@ func prepare(c config.Config, log *zap.Logger) error {
 	loopback := model.Node{Local: []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}}
 	if planOptions(c, nil, false).NeedsRouteLocalnet(loopback) {
 		if err := setRouteLocalnet(); err != nil {
-			log.Warn("node ports on 127.0.0.0/8 will not work", zap.Error(err))
+			log.Warn("node ports on 127.0.0.0/8 will not work: set net.ipv4.conf.all.route_localnet to 1 on this node, "+
+				"or iptables.localhostNodePorts (--iptables-localhost-nodeports) to false", zap.Error(err))
 		}
 	}
 	return nil
