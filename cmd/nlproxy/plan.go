@@ -30,7 +30,8 @@ on the addresses of the Node object, and the kernel to have named counters.
 --manifests takes a directory, one file, or - for standard input. What is wrong
 with an object is told on standard error and costs only that object or value;
 the rest is printed, and the exit code is 1. Two services that claim one address
-and port are told too, and are no error: one of them has it.`),
+and port are told too, and are no error: one of them has it. Flags that say
+nothing of rules, such as --cleanup, have no effect here.`),
 		Args: cobra.NoArgs,
 	}
 	flags := config.Bind(cmd.Flags())
