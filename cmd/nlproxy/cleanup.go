@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -64,7 +65,8 @@ func cleanup(out io.Writer, all bool) error {
 	}
 	var found []leftovers.Found
 	if all {
-		found, err = leftovers.Remove(leftovers.Options{Kernel: conn})
+		// It ends by itself, and half of a cleanup would be nobody's wish.
+		found, err = leftovers.Remove(context.Background(), leftovers.Options{Kernel: conn})
 	}
 	if len(found) > 0 {
 		fmt.Fprintln(out, "removed, unless it says that it stays:", leftovers.Describe(found))

@@ -24,7 +24,11 @@ func (p *proxy) sweep(ctx context.Context) {
 	again := time.NewTicker(sweepEvery)
 	defer again.Stop()
 	for s := (sweeper{log: p.log}); ; {
-		s.tell(leftovers.Remove(leftovers.Options{Kernel: p.conn}))
+		found, err := leftovers.Remove(ctx, leftovers.Options{Kernel: p.conn})
+		if ctx.Err() != nil { // what is left, the next to start will find
+			found, err = slices.DeleteFunc(found, stays), nil
+		}
+		s.tell(found, err)
 		select {
 		case <-ctx.Done():
 			return
@@ -43,9 +47,7 @@ type sweeper struct {
 }
 
 func (s *sweeper) tell(found []leftovers.Found, err error) {
-	stays := func(f leftovers.Found) bool { return f.Kept != nil }
-	goes := func(f leftovers.Found) bool { return f.Kept == nil }
-	kept := slices.DeleteFunc(slices.Clone(found), goes)
+	kept := slices.DeleteFunc(slices.Clone(found), func(f leftovers.Found) bool { return !stays(f) })
 	s.removed(slices.DeleteFunc(found, stays))
 	if text := leftovers.Describe(kept); s.kept != text && text != "" {
 		s.log.Warn("leftovers of kube-proxy stay, since others use them", zap.String("found", text))
@@ -58,6 +60,8 @@ func (s *sweeper) tell(found []leftovers.Found, err error) {
 		s.failed = err.Error()
 	}
 }
+
+func stays(f leftovers.Found) bool { return f.Kept != nil }
 
 func (s *sweeper) removed(found []leftovers.Found) {
 	if len(found) == 0 {

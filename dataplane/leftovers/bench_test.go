@@ -10,7 +10,7 @@ func BenchmarkRemoveNothing(b *testing.B) {
 	n := newNode(b)
 	n.do(func() error {
 		for b.Loop() {
-			if _, err := leftovers.Remove(leftovers.Options{Kernel: n.Conn}); err != nil {
+			if _, err := leftovers.Remove(b.Context(), leftovers.Options{Kernel: n.Conn}); err != nil {
 				return err
 			}
 		}

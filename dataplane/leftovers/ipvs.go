@@ -1,6 +1,7 @@
 package leftovers
 
 import (
+	"context"
 	"errors"
 	"net/netip"
 	"slices"
@@ -94,7 +95,7 @@ func (e evidence) servers() (ours []server, family uint16, err error) {
 }
 
 // lookForIPVS finds virtual servers, then the device, then the sets.
-func lookForIPVS(Options) ([]Found, func([]Found) error, error) {
+func lookForIPVS(Options) ([]Found, remover, error) {
 	e, err := gather()
 	if err != nil {
 		return nil, nil, err
@@ -113,12 +114,12 @@ func lookForIPVS(Options) ([]Found, func([]Found) error, error) {
 	for _, name := range e.sets {
 		found = append(found, Found{Kind: "ipset", Name: name})
 	}
-	return found, func(found []Found) error { return e.remove(family, servers, found) }, nil
+	return found, func(ctx context.Context, found []Found) error { return e.remove(ctx, family, servers, found) }, nil
 }
 
 // remove removes all that was found. The evidence stays until no virtual server
 // is left that it could be needed for.
-func (e evidence) remove(family uint16, servers []server, found []Found) error {
+func (e evidence) remove(ctx context.Context, family uint16, servers []server, found []Found) error {
 	convicts, rest := found[:len(servers)], found[len(servers):]
 	if err := removeServers(family, servers, convicts); err != nil {
 		for i := range rest {
@@ -133,7 +134,7 @@ func (e evidence) remove(family uint16, servers []server, found []Found) error {
 		rest = rest[1:]
 	}
 	if len(rest) > 0 {
-		errs = append(errs, removeSets(rest))
+		errs = append(errs, removeSets(ctx, rest))
 	}
 	return errors.Join(errs...)
 }

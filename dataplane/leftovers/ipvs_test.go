@@ -110,7 +110,7 @@ func TestDeviceOfAnotherTypeStays(t *testing.T) {
 		return netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "kube-ipvs0"}, PeerName: "peer"})
 	})
 	n.do(func() error {
-		found, err := leftovers.Remove(leftovers.Options{Kernel: n.Conn})
+		found, err := leftovers.Remove(t.Context(), leftovers.Options{Kernel: n.Conn})
 		if err == nil || !strings.HasSuffix(err.Error(), "device kube-ipvs0 is of type veth, not dummy") {
 			t.Errorf("%v, want the type of the device", err)
 		}

@@ -1,6 +1,7 @@
 package leftovers
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -58,7 +59,10 @@ func (f Found) String() string {
 // look finds what one mode left, and returns what removes it, which sets Kept of
 // what stays. That something is in use is no error. One that finds something in
 // spite of an error has remove return that error as well.
-type look func(Options) (found []Found, remove func(found []Found) error, err error)
+type look func(Options) (found []Found, remove remover, err error)
+
+// remover waits for nothing more once its context is done.
+type remover func(ctx context.Context, found []Found) error
 
 // steps stand for themselves: one that fails does not stop the others.
 var steps = [...]struct {
@@ -74,25 +78,30 @@ var steps = [...]struct {
 //
 // The error joins those of the steps that failed, each with its name; what the
 // others found is returned with it.
-func Find(o Options) ([]Found, error) { return each(o, false) }
+func Find(o Options) ([]Found, error) { return each(o, nil) }
 
 // Remove removes what kube-proxy's other modes have left, and returns what that
 // was, or is where Found.Kept says why. It can be repeated; what it finds again
 // and again is being written by a kube-proxy that still runs.
 //
 // The error joins those of the steps that failed, each with its name; what the
-// others removed is returned with it.
-func Remove(o Options) ([]Found, error) { return each(o, true) }
+// others removed is returned with it. When ctx is done, it waits no longer for
+// programs that hold what it needs.
+func Remove(ctx context.Context, o Options) ([]Found, error) {
+	return each(o, func(remove remover, found []Found) error { return remove(ctx, found) })
+}
 
-func each(o Options, remove bool) (all []Found, err error) {
+// each looks for what each mode left, and does something about what there is;
+// nil for nothing.
+func each(o Options, do func(remover, []Found) error) (all []Found, err error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	var errs []error
 	for _, s := range steps {
-		found, removeThem, err := s.look(o)
-		if remove && len(found) > 0 {
-			err = removeThem(found) // of what could not be looked at, too
+		found, remove, err := s.look(o)
+		if do != nil && len(found) > 0 {
+			err = do(remove, found) // of what could not be looked at, too
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("leftovers of kube-proxy's %s: %w", s.name, err))

@@ -62,7 +62,11 @@ func (n node) run(input, program string, args ...string) (out string) {
 
 // find and remove return what was found, as text.
 func (n node) find() []string   { n.t.Helper(); return n.try(leftovers.Find) }
-func (n node) remove() []string { n.t.Helper(); return n.try(leftovers.Remove) }
+func (n node) remove() []string { n.t.Helper(); return n.try(n.removeAll) }
+
+func (n node) removeAll(o leftovers.Options) ([]leftovers.Found, error) {
+	return leftovers.Remove(n.t.Context(), o)
+}
 
 func (n node) try(what func(leftovers.Options) ([]leftovers.Found, error)) (all []string) {
 	n.t.Helper()

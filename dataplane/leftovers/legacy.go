@@ -1,6 +1,7 @@
 package leftovers
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,17 +9,17 @@ import (
 	"github.com/nlproxy/nlproxy/dataplane/legacy"
 )
 
-func lookForLegacy(Options) ([]Found, func([]Found) error, error) {
+func lookForLegacy(Options) ([]Found, remover, error) {
 	tables, err := legacy.Find(legacy.Options{})
 	found := make([]Found, len(tables))
 	for i, t := range tables {
 		found[i] = Found{Kind: "legacy table", Name: t.Table.String(), Note: describeLegacy(t)}
 	}
-	return found, func(found []Found) error { return removeLegacy(tables, found) }, err
+	return found, func(ctx context.Context, found []Found) error { return removeLegacy(ctx, tables, found) }, err
 }
 
-func removeLegacy(tables []legacy.Removed, found []Found) error {
-	removed, err := legacy.Remove(legacy.Options{})
+func removeLegacy(ctx context.Context, tables []legacy.Removed, found []Found) error {
+	removed, err := legacy.Remove(ctx, legacy.Options{})
 	for i, t := range tables {
 		if !slices.ContainsFunc(removed, func(r legacy.Removed) bool { return r.Table == t.Table }) {
 			found[i].Kept = err

@@ -1,6 +1,7 @@
 package leftovers
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -87,17 +88,21 @@ const (
 )
 
 // removeSets destroys sets. One that the rules of others refer to stays.
-func removeSets(found []Found) error {
+func removeSets(ctx context.Context, found []Found) error {
 	return with(unix.NETLINK_NETFILTER, func(s socket) error {
+		again := time.NewTicker(releasePause)
+		defer again.Stop()
 		for try := range releaseTries {
-			if try > 0 {
-				time.Sleep(releasePause)
-			}
 			if err := destroySets(s, found, try == 0); err != nil {
 				return err
 			}
 			if !slices.ContainsFunc(found, func(f Found) bool { return f.Kept != nil }) {
 				return nil
+			}
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-again.C:
 			}
 		}
 		return nil

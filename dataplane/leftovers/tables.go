@@ -1,6 +1,7 @@
 package leftovers
 
 import (
+	"context"
 	"slices"
 
 	"github.com/nlproxy/nlproxy/dataplane/model"
@@ -11,7 +12,7 @@ import (
 // each family (pkg/proxy/nftables, kube-proxy 1.29 to 1.37).
 const tableName = "kube-proxy"
 
-func lookForTables(o Options) ([]Found, func([]Found) error, error) {
+func lookForTables(o Options) ([]Found, remover, error) {
 	all, err := o.Kernel.Tables()
 	if err != nil {
 		return nil, nil, err
@@ -25,7 +26,7 @@ func lookForTables(o Options) ([]Found, func([]Found) error, error) {
 			ops = append(ops, rules.Op{Verb: rules.DeleteTable, Place: rules.Place{Chain: rules.ChainID{Table: table}, Index: -1}})
 		}
 	}
-	return found, func(found []Found) error {
+	return found, func(_ context.Context, found []Found) error {
 		_, err := o.Kernel.Apply(ops)
 		return keep(found, err)
 	}, nil

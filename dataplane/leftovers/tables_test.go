@@ -62,7 +62,7 @@ func (k *tables) Apply(ops []rules.Op) ([]uint64, error) {
 func TestTablesOfBothFamiliesGoInOneTransaction(t *testing.T) {
 	newNode(t).do(func() error {
 		k := &tables{}
-		found, err := leftovers.Remove(leftovers.Options{Kernel: k})
+		found, err := leftovers.Remove(t.Context(), leftovers.Options{Kernel: k})
 		if len(k.transactions) != 1 || len(k.transactions[0]) != 2 {
 			t.Errorf("transactions %v, want one of two operations", k.transactions)
 		}
@@ -80,7 +80,7 @@ func TestStepThatFailsDoesNotStopOthers(t *testing.T) {
 	n := newNode(t)
 	n.makeSets(map[string]string{"KUBE-CLUSTER-IP": "hash:ip,port"})
 	n.do(func() error {
-		found, err := leftovers.Remove(leftovers.Options{Kernel: &tables{}})
+		found, err := leftovers.Remove(t.Context(), leftovers.Options{Kernel: &tables{}})
 		if !errors.Is(err, unix.EPERM) {
 			t.Errorf("%v, want EPERM", err)
 		}

@@ -1,6 +1,7 @@
 package legacy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -46,14 +47,15 @@ func Find(o Options) ([]Removed, error) {
 // nothing, nothing is written.
 //
 // After an error it returns what is gone all the same: a table that cannot be
-// read or written does not keep others.
-func Remove(o Options) ([]Removed, error) {
+// read or written does not keep others. When ctx is done it waits no longer for
+// the lock; what has been begun is ended.
+func Remove(ctx context.Context, o Options) ([]Removed, error) {
 	found, err := Find(o)
 	if len(found) == 0 {
 		return nil, err
 	}
 	o = o.withDefaults()
-	unlock, err := lock(o.Lock, o.Wait)
+	unlock, err := lock(ctx, o.Lock, o.Wait)
 	if err != nil {
 		return nil, fmt.Errorf("remove from legacy tables: %w", err)
 	}

@@ -1,6 +1,7 @@
 package legacy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -16,22 +17,36 @@ const lockFile = "/run/xtables.lock"
 // pause is the time between two attempts to lock.
 const pause = 10 * time.Millisecond
 
-// lock locks the file until the function that it returns is called. Where there
-// is no such file or it may not be opened, nothing is locked.
-func lock(path string, wait time.Duration) (unlock func() error, err error) {
+// lock locks the file until the function that it returns is called. It waits for
+// others until ctx is done, and for no longer than wait. Where there is no such
+// file or it may not be opened, nothing is locked.
+func lock(ctx context.Context, path string, wait time.Duration) (unlock func() error, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return func() error { return nil }, nil
 	}
-	for deadline := time.Now().Add(wait); ; time.Sleep(pause) {
+	held := fmt.Errorf("another program has held it for %s", wait)
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, held)
+	defer cancel()
+	if err := flock(ctx, f); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
+	}
+	return f.Close, nil
+}
+
+// flock returns why ctx is done if it is before f can be locked.
+func flock(ctx context.Context, f *os.File) error {
+	again := time.NewTicker(pause)
+	defer again.Stop()
+	for {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		switch {
-		case err == nil:
-			return f.Close, nil
-		case !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR):
-			return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
-		case time.Now().After(deadline):
-			return nil, errors.Join(fmt.Errorf("lock %s: another program has held it for %s", path, wait), f.Close())
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-again.C:
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package legacy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -155,6 +156,33 @@ func TestLockThatComesFreeIsTaken(t *testing.T) {
 		t.Errorf("removed %v", removed)
 	}
 	waiting.Wait()
+}
+
+func TestLockIsNotWaitedForOnceTheCallerEnds(t *testing.T) {
+	n := newNode(t)
+	n.restore(model.IPv4, small)
+	before := n.save(model.IPv4)
+	defer n.flock()()
+	n.options.Wait = time.Hour
+	ended := errors.New("the caller ends")
+	ctx, end := context.WithCancelCause(t.Context())
+	n.options.dial = func(f model.Family) (socket, error) {
+		end(ended)
+		return dial(f)
+	}
+	err := n.Do(func() error {
+		removed, err := Remove(ctx, n.options)
+		if removed != nil || !errors.Is(err, ended) || !strings.Contains(err.Error(), n.options.Lock) {
+			t.Errorf("removed %v, %v", removed, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, n.save(model.IPv4)); diff != "" {
+		t.Errorf("changed (-before +now):\n%s", diff)
+	}
 }
 
 func TestLockThatCannotBeOpenedIsNotNeeded(t *testing.T) {

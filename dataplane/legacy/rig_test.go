@@ -78,7 +78,7 @@ func (n *node) save(f model.Family) string {
 // remove calls Remove in the namespace.
 func (n *node) remove() (removed []Removed, err error) {
 	err = n.Do(func() error {
-		removed, err = Remove(n.options)
+		removed, err = Remove(n.t.Context(), n.options)
 		return err
 	})
 	return removed, err

@@ -27,7 +27,7 @@ func (n *node) withOnly(capabilities ...int) (removed []Removed, err error) {
 	err = n.Do(func() error {
 		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 		if failed = unix.Capset(&header, &data[0]); failed == nil {
-			removed, err = Remove(n.options)
+			removed, err = Remove(n.t.Context(), n.options)
 		}
 		return err
 	})
@@ -70,7 +70,7 @@ func TestKernelIsAskedOnlyForTablesThatItNames(t *testing.T) {
 			}
 			return note{&asked}, nil
 		}}
-		removed, err := Remove(o)
+		removed, err := Remove(t.Context(), o)
 		if got := strings.Join(asked, " "); got != want || removed != nil || (err == nil) != (want == "") {
 			t.Errorf("with tables %q: asked for %q, want %q; removed %v, %v", names, got, want, removed, err)
 		}
@@ -93,7 +93,7 @@ func TestKernelWithoutXTablesIsNotAsked(t *testing.T) {
 		t.Error("a socket is opened")
 		return nil, unix.EPERM
 	}}
-	if removed, err := Remove(o); removed != nil || err != nil {
+	if removed, err := Remove(t.Context(), o); removed != nil || err != nil {
 		t.Errorf("removed %v, %v", removed, err)
 	}
 }
@@ -106,13 +106,13 @@ func (closed) Open(name string) (fs.File, error) {
 }
 
 func TestTablesThatCannotBeListedAreAnError(t *testing.T) {
-	if _, err := Remove(Options{Proc: closed{}}); !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "IPv6") {
+	if _, err := Remove(t.Context(), Options{Proc: closed{}}); !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "IPv6") {
 		t.Errorf("error %v", err)
 	}
 }
 
 func TestNegativeWaitIsRefused(t *testing.T) {
-	if _, err := Remove(Options{Wait: -time.Second}); err == nil || !strings.Contains(err.Error(), "Wait") {
+	if _, err := Remove(t.Context(), Options{Wait: -time.Second}); err == nil || !strings.Contains(err.Error(), "Wait") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -38,7 +38,7 @@ func (p *proxy) removeLegacy(t *testing.T) {
 	t.Helper()
 	var removed []legacy.Removed
 	err := p.Self.Namespace.Do(func() (err error) {
-		removed, err = legacy.Remove(legacy.Options{})
+		removed, err = legacy.Remove(t.Context(), legacy.Options{})
 		return err
 	})
 	if err != nil || len(removed) != 4 {
