@@ -31,6 +31,8 @@ type proxyOptions struct {
 	Clients *metrics.Clients
 	// SetVerbosity changes how much is logged.
 	SetVerbosity func(level string) error
+	// Refused says that a newer configuration cannot be used; nil if there is none.
+	Refused func() bool
 	// Observe is told of each synchronisation; nil for nobody.
 	Observe func(dataplane.Report)
 	Logger  *zap.Logger
@@ -42,6 +44,9 @@ type proxy struct {
 	opts   proxyOptions
 	log    *zap.Logger
 
+	// node is the name of the Node object that is looked for; empty for the only
+	// one among manifests.
+	node   string
 	source *watch.Source
 	events *events.Recorder
 
@@ -71,8 +76,12 @@ type proxy struct {
 // called.
 func newProxy(c config.Config, o proxyOptions) (*proxy, error) {
 	p := &proxy{config: c, opts: o, log: o.Logger, served: make(chan struct{}), aside: map[model.Name]time.Time{}}
-	var err error
-	if p.source, p.events, err = newSource(c, p.log); err != nil {
+	options, err := sourceOptions(c, p.log)
+	if err != nil {
+		return nil, err
+	}
+	p.node = options.NodeName
+	if p.source, p.events, err = newSource(c, options); err != nil {
 		return nil, err
 	}
 	return p, nil
@@ -99,7 +108,9 @@ func (p *proxy) run(ctx context.Context) (err error) {
 		unfailing(p.watchdog),
 	)
 	err = alongside(ctx, others, p.follow)
-	p.log.Info("stopped; the rules stay, and services go on")
+	if err == nil {
+		p.log.Info("stopped; the rules stay, and services go on")
+	}
 	return err
 }
 
@@ -157,7 +168,7 @@ func (p *proxy) announce() {
 	p.log.Info("starts",
 		zap.String("version", version()), zap.String("mode", string(c.Mode)),
 		zap.String("manifests", c.Manifests), zap.String("kubeconfig", c.ClientConnection.Kubeconfig),
-		zap.String("node", c.HostnameOverride), zap.String("detectLocalMode", string(c.DetectLocal.Mode)),
+		zap.String("node", p.node), zap.String("detectLocalMode", string(c.DetectLocal.Mode)),
 		zap.Stringers("clusterCIDRs", c.DetectLocal.ClusterCIDRs),
 		zap.Duration("minSyncPeriod", c.MinSyncPeriod), zap.Duration("syncPeriod", c.SyncPeriod))
 	if c.DetectLocal.Mode == config.DetectLocalByClusterCIDR && len(c.DetectLocal.ClusterCIDRs) == 0 {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nlproxy/nlproxy/cmd/internal/config"
 	"github.com/nlproxy/nlproxy/cmd/internal/logs"
+	"github.com/nlproxy/nlproxy/cmd/internal/memory"
 	"github.com/nlproxy/nlproxy/cmd/internal/metrics"
 	"github.com/nlproxy/nlproxy/cmd/internal/ready"
 	"github.com/spf13/cobra"
@@ -65,6 +66,7 @@ func serveNode(ctx context.Context, flags *config.Flags, c config.Config, notes 
 		signal.Notify(hangup, unix.SIGHUP)
 		defer signal.Stop(hangup)
 	}
+	_ = memory.ReleaseStart() // what fails here fails again, and is logged, once the node is served
 	notifier, err := ready.New()
 	if err != nil {
 		notes = append(notes, err.Error())

@@ -38,17 +38,18 @@ func (p *proxy) newPorts() (*health.Ports, error) {
 
 func (p *proxy) newMetrics() (*metrics.Metrics, error) {
 	return metrics.New(metrics.Options{
-		Stats:              conntrack.ReadStats,
-		Unwritable:         p.limits.Unwritable,
-		Changes:            p.source.Changes,
-		Counter:            p.counters.Counter,
-		HealthPortsFailing: p.ports.Failing,
-		Clients:            p.opts.Clients,
-		Mode:               string(p.config.Mode),
-		Configuration:      func() any { return p.config.Published() },
-		Profiling:          p.config.EnableProfiling,
-		SetVerbosity:       p.opts.SetVerbosity,
-		Logger:             p.log,
+		Stats:                conntrack.ReadStats,
+		Unwritable:           p.limits.Unwritable,
+		Changes:              p.source.Changes,
+		Counter:              p.counters.Counter,
+		HealthPortsFailing:   p.ports.Failing,
+		ConfigurationRefused: p.opts.Refused,
+		Clients:              p.opts.Clients,
+		Mode:                 string(p.config.Mode),
+		Configuration:        func() any { return p.config.Published() },
+		Profiling:            p.config.EnableProfiling,
+		SetVerbosity:         p.opts.SetVerbosity,
+		Logger:               p.log,
 	})
 }
 
@@ -60,8 +61,8 @@ func (p *proxy) servers() ([]func(context.Context) error, error) {
 		options serve.Options
 		tell    func(error)
 	}{
-		{serve.Options{Name: "healthz", Address: p.config.HealthzBindAddress, Handler: p.health.Handler()}, p.events.HealthServerFailed},
-		{serve.Options{Name: "metrics", Address: p.config.MetricsBindAddress, Handler: p.metrics.Handler()}, p.events.MetricsServerFailed},
+		{serve.Options{Name: "healthzBindAddress (--healthz-bind-address)", Address: p.config.HealthzBindAddress, Handler: p.health.Handler()}, p.events.HealthServerFailed},
+		{serve.Options{Name: "metricsBindAddress (--metrics-bind-address)", Address: p.config.MetricsBindAddress, Handler: p.metrics.Handler()}, p.events.MetricsServerFailed},
 	} {
 		s.options.HardFail, s.options.Logger = p.config.BindAddressHardFail, p.log
 		server, err := serve.New(s.options)

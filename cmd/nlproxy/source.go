@@ -16,11 +16,7 @@ import (
 // newSource returns where objects come from, a directory or an API server, and
 // the recorder of this node's events: nil, which records nothing, if no API
 // server is followed.
-func newSource(c config.Config, log *zap.Logger) (*watch.Source, *events.Recorder, error) {
-	o, err := sourceOptions(c, log)
-	if err != nil {
-		return nil, nil, err
-	}
+func newSource(c config.Config, o watch.Options) (*watch.Source, *events.Recorder, error) {
 	if c.Manifests != "" {
 		s, err := directory(c.Manifests, o)
 		return s, nil, err
@@ -33,7 +29,7 @@ func newSource(c config.Config, log *zap.Logger) (*watch.Source, *events.Recorde
 	if err != nil {
 		return nil, nil, err
 	}
-	recorder, err := events.New(client, o.NodeName, events.Options{Logger: log})
+	recorder, err := events.New(client, o.NodeName, events.Options{Logger: o.Logger})
 	return s, recorder, err
 }
 

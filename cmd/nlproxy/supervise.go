@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"github.com/nlproxy/nlproxy/cmd/internal/config"
 	"github.com/nlproxy/nlproxy/cmd/internal/logs"
@@ -31,6 +32,10 @@ type generation struct {
 	config config.Config
 	logs   *logs.Logs
 	proxy  *proxy
+	// notes are what there is to say of the configuration.
+	notes []string
+	// refused says that the file has become one that cannot be used.
+	refused *atomic.Bool
 }
 
 // run serves until ctx is done or a proxy fails.
@@ -51,11 +56,15 @@ func (s supervisor) generation(c config.Config, notes []string) (*generation, er
 	for _, note := range notes {
 		l.Logger().Warn(note)
 	}
-	p, err := newProxy(c, proxyOptions{Ready: s.ready, Clients: s.clients, SetVerbosity: l.SetVerbosity, Logger: l.Logger()})
+	refused := new(atomic.Bool)
+	p, err := newProxy(c, proxyOptions{
+		Ready: s.ready, Clients: s.clients,
+		SetVerbosity: l.SetVerbosity, Refused: refused.Load, Logger: l.Logger(),
+	})
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	return &generation{config: c, logs: l, proxy: p}, nil
+	return &generation{config: c, logs: l, proxy: p, notes: notes, refused: refused}, nil
 }
 
 // serve runs a proxy until it ends, or until there is another one to run, which

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -47,7 +48,7 @@ func (w *wait) look() {
 	case w.next != nil && reflect.DeepEqual(c, w.next.config):
 	case w.now.takesUp(c):
 		w.drop()
-		w.refused = ""
+		w.mended(notes)
 	default:
 		w.drop()
 		w.try(c, notes)
@@ -105,8 +106,25 @@ func (w *wait) refuse(err error) {
 		return
 	}
 	w.refused = err.Error()
+	w.now.refused.Store(true)
 	w.log.Error("the configuration has changed and cannot be used; going on with the one before",
 		zap.Strings("problems", strings.Split(w.refused, "\n")))
+}
+
+// mended notes that the file describes what runs, perhaps with other things to
+// say of it.
+func (w *wait) mended(notes []string) {
+	if w.refused != "" {
+		w.log.Info("the configuration can be used again; it is the one in force")
+	}
+	w.refused = ""
+	w.now.refused.Store(false)
+	if !slices.Equal(notes, w.now.notes) {
+		for _, note := range notes {
+			w.log.Warn(note)
+		}
+		w.now.notes = notes
+	}
 }
 
 // end ends the wait and returns what it was for; nil if that is not ready.

@@ -3,9 +3,7 @@ package lifecycle
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,26 +23,6 @@ func settings() string {
 	return strings.ReplaceAll(daemon.Configuration(10*time.Millisecond), "{kubeconfig}", "")
 }
 
-// ask asks a server of the daemon on the node.
-func (r *rig) ask(t *testing.T, url string) (code int, body string) {
-	t.Helper()
-	client := &http.Client{Transport: &http.Transport{DialContext: r.Self.Namespace.DialContext, DisableKeepAlives: true}}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response.StatusCode, string(text)
-}
-
 func TestAChangedConfigurationIsTakenUpWithoutLosingAConnection(t *testing.T) {
 	r, d, web := running(t)
 	flows := labtest.Open(t, r.Pods[0], "tcp", web.ClusterIP(), 10)
@@ -56,7 +34,7 @@ func TestAChangedConfigurationIsTakenUpWithoutLosingAConnection(t *testing.T) {
 		t.Errorf("the mark is not of bit 17:\n%s", got)
 	}
 	flows.Ask(t)
-	if _, body := r.ask(t, "http://127.0.0.1:10249/configz"); !strings.Contains(body, `"masqueradeBit":17`) {
+	if body := labtest.Get(t, r.Self.Namespace, "http://127.0.0.1:10249/configz").Body; !strings.Contains(body, `"masqueradeBit":17`) {
 		t.Errorf("/configz tells of another configuration: %s", body)
 	}
 
@@ -187,6 +165,28 @@ func TestAConfigurationIsTakenUpOnceAllIsKnownThatItNeeds(t *testing.T) {
 	}
 	r.put(t, "other.yaml", objects.Documents(t, other(r.Pods[2])))
 	r.becomes(t, other(r.Pods[2]).ClusterIP(), "pod-3")
+}
+
+func TestAFileThatIsMendedIsSpokenOf(t *testing.T) {
+	r, d, _ := running(t)
+	refused := func(want string) {
+		t.Helper()
+		if _, body := r.ask(t, "http://127.0.0.1:10249/metrics"); !strings.Contains(body, "nlproxy_configuration_refused "+want+"\n") {
+			t.Errorf("nlproxy_configuration_refused is not %s", want)
+		}
+	}
+	refused("0")
+	d.Configure(t, "kind: [")
+	d.Await(t, "that the file cannot be used", func(e daemon.Entry) bool { return e.Level == "error" })
+	refused("1")
+	d.Configure(t, settings()+"masqueradeAll: true\n")
+	d.Await(t, "that it can be used", func(e daemon.Entry) bool {
+		return strings.HasPrefix(e.Message, "the configuration can be used again")
+	})
+	d.Await(t, "which field there is none of", func(e daemon.Entry) bool {
+		return e.Level == "warn" && strings.Contains(e.Message, "config.yaml:9: masqueradeAll: ")
+	})
+	refused("0")
 }
 
 func TestTheVerbosityChangesWhileTheProxyRuns(t *testing.T) {

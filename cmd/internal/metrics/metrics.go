@@ -32,6 +32,9 @@ type Options struct {
 	// HealthPortsFailing returns how many health-check node ports cannot be
 	// opened.
 	HealthPortsFailing func() int
+	// ConfigurationRefused reports whether the configuration file holds something
+	// that cannot be used, so that the one before is in force.
+	ConfigurationRefused func() bool
 
 	// Mode is what /proxyMode says; empty means iptables.
 	Mode string
@@ -118,6 +121,9 @@ func (m *Metrics) collectors() []prometheus.Collector {
 	}
 	if o.HealthPortsFailing != nil {
 		all = append(all, healthPorts{o.HealthPortsFailing})
+	}
+	if o.ConfigurationRefused != nil {
+		all = append(all, configurationRefused(o.ConfigurationRefused))
 	}
 	return all
 }

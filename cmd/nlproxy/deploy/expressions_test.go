@@ -28,12 +28,13 @@ import (
 func served(t *testing.T) map[string][]string {
 	t.Helper()
 	m, err := metrics.New(metrics.Options{
-		Stats:              func() (conntrack.Stats, error) { return conntrack.Stats{}, nil },
-		Unwritable:         func() []conntrack.Unwritable { return make([]conntrack.Unwritable, 1) },
-		Changes:            func() (c watch.Changes) { return c },
-		Counter:            func(string) (uint64, uint64, error) { return 0, 0, nil },
-		Clients:            metrics.ObserveClients(),
-		HealthPortsFailing: func() int { return 0 },
+		Stats:                func() (conntrack.Stats, error) { return conntrack.Stats{}, nil },
+		Unwritable:           func() []conntrack.Unwritable { return make([]conntrack.Unwritable, 1) },
+		Changes:              func() (c watch.Changes) { return c },
+		Counter:              func(string) (uint64, uint64, error) { return 0, 0, nil },
+		Clients:              metrics.ObserveClients(),
+		HealthPortsFailing:   func() int { return 0 },
+		ConfigurationRefused: func() bool { return false },
 	})
 	if err != nil {
 		t.Fatal(err)
