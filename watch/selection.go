@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"errors"
+	"net/url"
 	"sync"
 	"time"
 
@@ -127,8 +128,21 @@ func (s *selection) complain(now time.Time, err error) {
 	if s.worked {
 		what = "cannot list or watch; what was read last stays in force"
 	}
-	s.log.With(s.access.fields(err)...).Warn(what,
-		zap.String("kind", s.kind), zap.Duration("for", now.Sub(s.failing)), zap.Error(err))
+	fields := append(s.access.fields(err), zap.String("kind", s.kind))
+	if going := now.Sub(s.failing); going > 0 {
+		fields = append(fields, zap.Duration("for", going))
+	}
+	s.log.Warn(what, append(fields, zap.Error(plain(err)))...)
+}
+
+// plain is err without the URL of the request, which is long and says nothing
+// that the server and the kind do not.
+func plain(err error) error {
+	var of *url.Error
+	if errors.As(err, &of) {
+		return of.Err
+	}
+	return err
 }
 
 // anotherRequest is true if the server cannot go on from the given version, or
