@@ -1,11 +1,8 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -42,28 +39,17 @@ func (c *Cluster) StartKubeProxyOn(t testing.TB, b Backend, config []byte) *lab.
 	}
 	environment := append(os.Environ(), "PATH="+b.path(t))
 	p := start(t, c.ns, environment, Program(t, "kube-proxy"), "--config="+path)
-	client := &http.Client{Transport: &http.Transport{DialContext: c.ns.DialContext}}
-	t.Cleanup(client.CloseIdleConnections)
-	c.await(t, p, "kube-proxy", func(ctx context.Context) error { return programmed(ctx, client) })
+	c.await(t, p, "kube-proxy", func(ctx context.Context) error { return programmed(ctx, c.ns) })
 	return p
 }
 
 // programmed returns nil once kube-proxy has written the rules of both families.
-func programmed(ctx context.Context, client *http.Client) (err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, metrics, nil)
+func programmed(ctx context.Context, ns *lab.Namespace) error {
+	got, err := ns.Request(ctx, http.MethodGet, metrics, "")
 	if err != nil {
 		return err
 	}
-	response, err := client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, response.Body.Close()) }()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		return err
-	}
-	if n := bytes.Count(text, []byte("\n"+synced)); n < 2 {
+	if n := strings.Count(got.Body, "\n"+synced); n < 2 {
 		return fmt.Errorf("it has written the rules of %d families", n)
 	}
 	return nil

@@ -110,8 +110,8 @@ func (r *rig) probed(t *testing.T, d *appsv1.DaemonSet) {
 	c := d.Spec.Template.Spec.Containers[0]
 	for _, probe := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe} {
 		url := "http://" + r.Self.IPv4().String() + ":" + probe.HTTPGet.Port.String() + probe.HTTPGet.Path
-		if status, body := r.get(t, url); status != 200 {
-			t.Errorf("%s: status %d, %s", url, status, body)
+		if got := labtest.Get(t, r.Self.Namespace, url); got.Status != 200 {
+			t.Errorf("%s: status %d, %s", url, got.Status, got.Body)
 		}
 	}
 }

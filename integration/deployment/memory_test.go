@@ -143,8 +143,8 @@ func (r *rig) serveFor(t *testing.T, services []objects.Service) {
 	r.updateSlice(t, last)
 	r.servesAll(t, services)
 	for _, url := range []string{"http://127.0.0.1:10249/metrics", "http://127.0.0.1:10256/healthz"} {
-		if status, _ := r.get(t, url); status != http.StatusOK {
-			t.Errorf("%s: status %d", url, status)
+		if got := labtest.Get(t, r.Self.Namespace, url); got.Status != http.StatusOK {
+			t.Errorf("%s: status %d", url, got.Status)
 		}
 	}
 }

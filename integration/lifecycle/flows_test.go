@@ -1,14 +1,12 @@
 package lifecycle
 
 import (
-	"context"
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/nlproxy/nlproxy/integration/lab"
+	"github.com/nlproxy/nlproxy/integration/lab/labtest"
 	"github.com/nlproxy/nlproxy/integration/objects"
 )
 
@@ -52,7 +50,7 @@ func (r *rig) awaitMetric(t *testing.T, line string) {
 	ticks := time.NewTicker(10 * time.Millisecond)
 	defer ticks.Stop()
 	for deadline := time.Now().Add(10 * time.Second); ; <-ticks.C {
-		text := r.metrics(t)
+		text := labtest.Get(t, r.Self.Namespace, "http://127.0.0.1:10249/metrics").Body
 		if strings.Contains(text, line+"\n") {
 			return
 		}
@@ -60,25 +58,4 @@ func (r *rig) awaitMetric(t *testing.T, line string) {
 			t.Fatalf("metrics lack %q:\n%s", line, text)
 		}
 	}
-}
-
-// metrics is what the daemon's metrics server says.
-func (r *rig) metrics(t *testing.T) string {
-	t.Helper()
-	client := http.Client{Transport: &http.Transport{DialContext: r.Self.Namespace.DialContext}}
-	defer client.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://127.0.0.1:10249/metrics", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nlproxy/nlproxy/integration/cluster"
 	"github.com/nlproxy/nlproxy/integration/daemon"
+	"github.com/nlproxy/nlproxy/integration/lab"
 	"github.com/nlproxy/nlproxy/integration/objects"
 	"github.com/nlproxy/nlproxy/integration/site"
 )
@@ -72,24 +73,20 @@ func (r *rig) update(t *testing.T, all ...*discoveryv1.EndpointSlice) {
 // A proxy is a running one.
 type proxy struct {
 	name    string
-	client  *http.Client
+	from    *lab.Namespace
 	answers map[request]response
 	// seen was scraped at scraped, and shows what was asked for at changed.
 	changed, scraped time.Time
 	seen             scrape
 }
 
-func (r *rig) proxy(t *testing.T, name string) *proxy {
-	client := &http.Client{Transport: &http.Transport{DialContext: r.Self.Namespace.DialContext}, CheckRedirect: noRedirect}
-	t.Cleanup(client.CloseIdleConnections)
-	return &proxy{name: name, client: client, answers: map[request]response{}}
+func (r *rig) proxy(name string) *proxy {
+	return &proxy{name: name, from: r.Self.Namespace, answers: map[request]response{}}
 }
-
-func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // each runs a test with kube-proxy, and then with nlproxy in its place.
 func (r *rig) each(t *testing.T, test func(*testing.T, *proxy)) (theirs, ours *proxy) {
-	theirs, ours = r.proxy(t, "kube-proxy"), r.proxy(t, "nlproxy")
+	theirs, ours = r.proxy("kube-proxy"), r.proxy("nlproxy")
 	t.Run(theirs.name, func(t *testing.T) {
 		r.reset(t)
 		kubeProxy := r.StartKubeProxy(t, []byte(configuration))

@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"bytes"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -87,20 +86,11 @@ type response struct {
 
 func (p *proxy) ask(t *testing.T, method, url, body string) response {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := p.client.Do(request)
+	got, err := p.from.Request(t.Context(), method, url, body)
 	if err != nil {
 		t.Fatalf("%s: %v", p.name, err)
 	}
-	defer got.Body.Close()
-	text, err := io.ReadAll(got.Body)
-	if err != nil {
-		t.Fatalf("%s: %v", p.name, err)
-	}
-	return response{got.StatusCode, got.Header.Get("Content-Type"), got.Header.Get("X-Content-Type-Options"), string(text)}
+	return response{got.Status, got.Header.Get("Content-Type"), got.Header.Get("X-Content-Type-Options"), got.Body}
 }
 
 func (p *proxy) scrape(t *testing.T) scrape {

@@ -2,7 +2,6 @@ package node
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -147,15 +146,9 @@ func TestADeletedNodeTakesNothingAway(t *testing.T) {
 // healthz checks what load balancers are told of the node.
 func (r *rig) healthz(t *testing.T, want int) {
 	t.Helper()
-	client := &http.Client{Transport: &http.Transport{DialContext: r.Self.Namespace.DialContext, DisableKeepAlives: true}}
-	response, err := client.Get("http://127.0.0.1:10256/healthz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != want {
-		t.Errorf("healthz is %s, want %d: %s, %v", response.Status, want, body, err)
+	got := labtest.Get(t, r.Self.Namespace, "http://127.0.0.1:10256/healthz")
+	if got.Status != want {
+		t.Errorf("healthz is %d, want %d: %s", got.Status, want, got.Body)
 	}
 }
 
