@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,42 +25,28 @@ import (
 
 	"github.com/nlproxy/nlproxy/integration/cluster"
 	"github.com/nlproxy/nlproxy/integration/daemon"
-	"github.com/nlproxy/nlproxy/integration/lab"
-	"github.com/nlproxy/nlproxy/integration/lab/labtest"
 	"github.com/nlproxy/nlproxy/integration/objects"
+	"github.com/nlproxy/nlproxy/integration/site"
 )
 
 func TestMain(m *testing.M) {
-	daemon.Build()
 	daemon.BuildImage()
-	cluster.MainAsRoot(m)
+	site.Main(m)
 }
 
 // server is the API server of package cluster.
 const server = "https://127.0.0.1:6443"
 
-// A rig is a node with servers at every pod, and an API server that knows it.
+// A rig is a site with an administrator.
 type rig struct {
-	*lab.Node
-	*cluster.Cluster
+	*site.Site
 	admin kubernetes.Interface
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("needs an API server, which takes long to build and a while to start")
-	}
-	ns := labtest.Namespace(t)
-	r := &rig{Node: labtest.Node(t, lab.Options{Namespace: ns, Pods: 3})}
-	for _, place := range append(r.Pods, r.Remote...) {
-		labtest.Serve(t, place, "tcp", objects.TargetPort)
-	}
-	r.Cluster = cluster.Start(t, ns, cluster.Options{})
+	r := &rig{Site: site.New(t, site.Options{Pods: 3, Networks: []string{"tcp"}})}
 	r.admin = r.Client(t, cluster.Admin)
-	node := objects.Node()
-	node.Labels = map[string]string{"kubernetes.io/os": "linux"}
-	r.Create(t, []byte(objects.YAML(t, node)))
 	return r
 }
 
@@ -188,24 +173,4 @@ func command(c corev1.Container) (words []string) {
 		words = append(words, strings.ReplaceAll(word, "$(NODE_NAME)", objects.Here))
 	}
 	return words
-}
-
-// get is the answer to a request on the node, empty if there is none.
-func (r *rig) get(t *testing.T, url string) (status int, body string) {
-	t.Helper()
-	client := &http.Client{Transport: &http.Transport{DialContext: r.Self.Namespace.DialContext, DisableKeepAlives: true}}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := client.Do(request)
-	if err != nil {
-		return 0, ""
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		return 0, ""
-	}
-	return answer.StatusCode, string(text)
 }

@@ -12,35 +12,22 @@ import (
 
 	"github.com/nlproxy/nlproxy/integration/cluster"
 	"github.com/nlproxy/nlproxy/integration/daemon"
-	"github.com/nlproxy/nlproxy/integration/lab"
-	"github.com/nlproxy/nlproxy/integration/lab/labtest"
 	"github.com/nlproxy/nlproxy/integration/objects"
+	"github.com/nlproxy/nlproxy/integration/site"
 )
 
-func TestMain(m *testing.M) {
-	daemon.Build()
-	cluster.MainAsRoot(m)
-}
+func TestMain(m *testing.M) { site.Main(m) }
 
-// A rig is a node with servers at every pod, and an API server that lets the
-// daemon read what it needs, and that knows no Node yet.
+// A rig is a site whose API server lets the daemon read what it needs, and that
+// knows no Node yet.
 type rig struct {
-	*lab.Node
-	*cluster.Cluster
+	*site.Site
 	admin kubernetes.Interface
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("needs an API server, which takes long to build and a while to start")
-	}
-	ns := labtest.Namespace(t)
-	r := &rig{Node: labtest.Node(t, lab.Options{Namespace: ns})}
-	for _, place := range append(r.Pods, r.Remote...) {
-		labtest.Serve(t, place, "tcp", objects.TargetPort)
-	}
-	r.Cluster = cluster.Start(t, ns, cluster.Options{})
+	r := &rig{Site: site.New(t, site.Options{Networks: []string{"tcp"}, Unknown: true})}
 	r.admin = r.Client(t, cluster.Admin)
 	r.allow(t)
 	return r
@@ -76,11 +63,9 @@ const account = "nlproxy"
 // of what is replaced and by what.
 func (r *rig) options(t *testing.T, replace ...string) daemon.Options {
 	t.Helper()
-	return daemon.Options{
-		Namespace:  r.Self.Namespace,
-		Config:     strings.NewReplacer(replace...).Replace(daemon.Configuration(10 * time.Millisecond)),
-		Kubeconfig: r.Kubeconfig(t, cluster.ServiceAccount),
-	}
+	o := r.Options(t, cluster.ServiceAccount, 10*time.Millisecond)
+	o.Config = strings.NewReplacer(replace...).Replace(o.Config)
+	return o
 }
 
 // strict are the changes by which node ports are served on the Node's addresses

@@ -216,7 +216,7 @@ func (s Service) slice(name string, kind discoveryv1.AddressType, address func(E
 func Node() *corev1.Node {
 	return &corev1.Node{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
-		ObjectMeta: metav1.ObjectMeta{Name: Here},
+		ObjectMeta: metav1.ObjectMeta{Name: Here, Labels: map[string]string{corev1.LabelOSStable: "linux"}},
 		Spec:       corev1.NodeSpec{PodCIDR: "10.244.1.0/24", PodCIDRs: []string{"10.244.1.0/24", "fd00:244:1::/64"}},
 		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{
 			{Type: corev1.NodeInternalIP, Address: "192.168.7.1"},

@@ -31,6 +31,8 @@ type Options struct {
 	Pods, Remote int
 	// Networks are those on which each pod serves: tcp, udp or sctp.
 	Networks []string
+	// Unknown leaves it to the test to tell the API server of the Node.
+	Unknown bool
 }
 
 // New makes a site, which ends with t. With -short t is skipped.
@@ -47,7 +49,9 @@ func New(t *testing.T, o Options) *Site {
 		}
 	}
 	s.Cluster = cluster.Start(t, ns, cluster.Options{Bulk: true})
-	s.Create(t, []byte(objects.YAML(t, objects.Node())))
+	if !o.Unknown {
+		s.Create(t, []byte(objects.YAML(t, objects.Node())))
+	}
 	return s
 }
 
