@@ -11,12 +11,23 @@ import (
 // rootBinary is the path of the binary in a Root.
 const rootBinary = "/nlproxy"
 
-// A Root is a file system that holds the binary, /proc, /sys and nothing else
-// but what a test puts there.
+// A Root is a file system that holds what a test puts there.
 type Root struct{ dir string }
 
-// NewRoot makes a Root for t. The caller is in a mount namespace of its own.
+// NewRoot makes a Root for t that holds the binary, /proc and /sys. The caller is
+// in a mount namespace of its own.
 func NewRoot(t testing.TB) *Root {
+	t.Helper()
+	r := NewEmptyRoot(t)
+	r.Write(t, rootBinary, "")
+	for from, to := range map[string]string{Binary(t): rootBinary, "/proc": "/proc", "/sys": "/sys"} {
+		r.Bind(t, from, to)
+	}
+	return r
+}
+
+// NewEmptyRoot makes a Root for t. The caller is in a mount namespace of its own.
+func NewEmptyRoot(t testing.TB) *Root {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "root")
 	if err != nil {
@@ -37,16 +48,11 @@ func NewRoot(t testing.TB) *Root {
 			t.Errorf("unmount %s: %v", dir, err)
 		}
 	})
-	r := &Root{dir: dir}
-	r.Write(t, rootBinary, "")
-	for from, to := range map[string]string{Binary(t): rootBinary, "/proc": "/proc", "/sys": "/sys"} {
-		r.bind(t, from, to)
-	}
-	return r
+	return &Root{dir: dir}
 }
 
-// bind shows a folder, or a file over one that is there, at a path of r.
-func (r *Root) bind(t testing.TB, from, to string) {
+// Bind shows a folder, or a file over one that is there, at a path of r.
+func (r *Root) Bind(t testing.TB, from, to string) {
 	t.Helper()
 	to = r.Path(to)
 	if _, err := os.Stat(to); err != nil {
@@ -55,7 +61,7 @@ func (r *Root) bind(t testing.TB, from, to string) {
 		}
 	}
 	if err := unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
-		t.Fatalf("mount %s in an empty file system: %v", from, err)
+		t.Fatalf("mount %s at %s: %v", from, to, err)
 	}
 }
 

@@ -21,65 +21,36 @@ import (
 // is mounted there, and nothing else, read-only as /sys is and, unless it is
 // privileged, /proc/sys.
 type container struct {
+	*daemon.Root
 	image daemon.Image
-	dir   string
 }
 
 // newContainer makes a container with these files besides, which are volumes.
 // The caller is in a mount namespace of its own.
 func newContainer(t *testing.T, volumes map[string]string, privileged bool) *container {
 	t.Helper()
-	c := &container{daemon.TheImage(t), emptyFileSystem(t)}
+	c := &container{daemon.NewEmptyRoot(t), daemon.TheImage(t)}
 	for _, path := range c.image.Files(t) {
 		c.mount(t, path)
 	}
 	for path, content := range volumes {
-		c.write(t, path, content)
+		c.Write(t, path, content)
 	}
 	for _, path := range []string{"/proc", "/sys"} {
-		if err := os.Mkdir(c.path(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		bind(t, path, c.path(path))
+		c.Bind(t, path, path)
 	}
 	readOnly := []string{"/sys", "/"}
 	if !privileged {
-		bind(t, c.path("/proc/sys"), c.path("/proc/sys"))
+		c.Bind(t, c.Path("/proc/sys"), "/proc/sys")
 		readOnly = append([]string{"/proc/sys"}, readOnly...)
 	}
 	for _, path := range readOnly {
-		if err := unix.Mount("", c.path(path), "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+		if err := unix.Mount("", c.Path(path), "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
 			t.Fatalf("make %s read-only: %v", path, err)
 		}
 	}
 	return c
 }
-
-func emptyFileSystem(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "container")
-	if err != nil {
-		t.Fatal(err)
-	}
-	// To remove what is below it would reach into what is mounted there.
-	t.Cleanup(func() {
-		if err := os.Remove(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, ""); err != nil {
-		t.Fatalf("mount an empty file system: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
-			t.Errorf("unmount %s: %v", dir, err)
-		}
-	})
-	return dir
-}
-
-// path is where the file at a path in c is for others.
-func (c *container) path(path string) string { return filepath.Join(c.dir, path) }
 
 // mount shows a file of the image. A link is one in c too.
 func (c *container) mount(t *testing.T, path string) {
@@ -87,31 +58,14 @@ func (c *container) mount(t *testing.T, path string) {
 	from := filepath.Join(c.image.Root, path)
 	to, err := os.Readlink(from)
 	if err != nil {
-		c.write(t, path, "")
-		bind(t, from, c.path(path))
+		c.Write(t, path, "")
+		c.Bind(t, from, path)
 		return
 	}
-	if err := os.MkdirAll(filepath.Dir(c.path(path)), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(c.Path(path)), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(to, c.path(path)); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func bind(t *testing.T, from, to string) {
-	t.Helper()
-	if err := unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
-		t.Fatalf("mount %s at %s: %v", from, to, err)
-	}
-}
-
-func (c *container) write(t *testing.T, path, content string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(c.path(path)), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(c.path(path), []byte(content), 0o644); err != nil {
+	if err := os.Symlink(to, c.Path(path)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -167,7 +121,7 @@ func (c *container) start(t *testing.T, ns *lab.Namespace, command []string) *ru
 func (c *container) cmd(command []string) *exec.Cmd {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Dir, cmd.Env = "/", []string{}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: c.dir}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: c.Path("/")}
 	return cmd
 }
 
