@@ -171,7 +171,7 @@ func TestAFileThatIsMendedIsSpokenOf(t *testing.T) {
 	r, d, _ := running(t)
 	refused := func(want string) {
 		t.Helper()
-		if _, body := r.ask(t, "http://127.0.0.1:10249/metrics"); !strings.Contains(body, "nlproxy_configuration_refused "+want+"\n") {
+		if body := labtest.Get(t, r.Self.Namespace, "http://127.0.0.1:10249/metrics").Body; !strings.Contains(body, "nlproxy_configuration_refused "+want+"\n") {
 			t.Errorf("nlproxy_configuration_refused is not %s", want)
 		}
 	}
