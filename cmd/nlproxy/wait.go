@@ -80,7 +80,9 @@ func (w *wait) prepare(next *generation) {
 	defer w.mu.Unlock()
 	switch {
 	case w.next != next: // dropped meanwhile
-	case err != nil || w.all.Err() != nil:
+	case w.all.Err() != nil: // which may be all that is wrong
+		w.drop()
+	case err != nil:
 		w.drop()
 		w.refuse(err)
 	default:

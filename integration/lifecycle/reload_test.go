@@ -167,6 +167,20 @@ func TestAConfigurationIsTakenUpOnceAllIsKnownThatItNeeds(t *testing.T) {
 	r.becomes(t, other(r.Pods[2]).ClusterIP(), "pod-3")
 }
 
+func TestAnEndIsNoFaultOfTheConfigurationThatWaits(t *testing.T) {
+	_, d, _ := running(t)
+	d.Configure(t, strings.Replace(settings(), "hostnameOverride: node1", "hostnameOverride: node2", 1))
+	d.Await(t, "that it waits", func(e daemon.Entry) bool {
+		return strings.HasPrefix(e.Message, "the configuration has changed; taking it up as soon as")
+	})
+	d.Stop(t)
+	for _, e := range d.Entries() {
+		if e.Level == "error" {
+			t.Errorf("it complains: %s", e.Line)
+		}
+	}
+}
+
 func TestAFileThatIsMendedIsSpokenOf(t *testing.T) {
 	r, d, _ := running(t)
 	refused := func(want string) {
