@@ -7,8 +7,6 @@ import (
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nlproxy/nlproxy/integration/cluster"
@@ -16,6 +14,7 @@ import (
 	"github.com/nlproxy/nlproxy/integration/lab"
 	"github.com/nlproxy/nlproxy/integration/lab/labtest"
 	"github.com/nlproxy/nlproxy/integration/objects"
+	"github.com/nlproxy/nlproxy/integration/site"
 )
 
 // A resource is what a role lets somebody list and watch. The daemon's log
@@ -29,34 +28,18 @@ var needed = []resource{
 	{"", "nodes", "node"},
 }
 
-// allow lets the service account list and watch resources, and no more, each
-// by a role of its own.
+// allow lets the service account list and watch resources.
 func (r *rig) allow(t *testing.T, resources ...resource) {
 	t.Helper()
 	for _, one := range resources {
-		role := &rbacv1.ClusterRole{
-			ObjectMeta: metav1.ObjectMeta{Name: "nlproxy-" + one.name},
-			Rules:      []rbacv1.PolicyRule{{Verbs: []string{"list", "watch"}, APIGroups: []string{one.group}, Resources: []string{one.name}}},
-		}
-		binding := &rbacv1.ClusterRoleBinding{
-			ObjectMeta: role.ObjectMeta,
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "kube-system", Name: "nlproxy"}},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		}
-		rbac := r.admin.RbacV1()
-		if _, err := rbac.ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-			t.Fatal(err)
-		}
-		if _, err := rbac.ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		r.Allow(t, one.group, one.name)
 	}
 }
 
 // forbid takes a right away, and waits until the API server has noticed.
 func (r *rig) forbid(t *testing.T, one resource) {
 	t.Helper()
-	if err := r.admin.RbacV1().ClusterRoleBindings().Delete(t.Context(), "nlproxy-"+one.name, metav1.DeleteOptions{}); err != nil {
+	if err := r.admin.RbacV1().ClusterRoleBindings().Delete(t.Context(), site.Account+"-"+one.name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

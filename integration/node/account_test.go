@@ -13,22 +13,23 @@ import (
 	"github.com/nlproxy/nlproxy/integration/daemon"
 	"github.com/nlproxy/nlproxy/integration/lab/labtest"
 	"github.com/nlproxy/nlproxy/integration/objects"
+	"github.com/nlproxy/nlproxy/integration/site"
 )
 
 // mounted is where a pod has its service account.
 const mounted = "/var/run/secrets/kubernetes.io/serviceaccount/"
 
-// token makes the service account, or makes it anew, and returns a token of it,
+// token makes the service site.Account, or makes it anew, and returns a token of it,
 // of the kind that a kubelet gets for a pod. Tokens from before are void.
 func (r *rig) token(t *testing.T) string {
 	t.Helper()
 	accounts := r.admin.CoreV1().ServiceAccounts(metav1.NamespaceSystem)
 	// There is none at first.
-	_ = accounts.Delete(t.Context(), account, metav1.DeleteOptions{})
-	if _, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: account}}, metav1.CreateOptions{}); err != nil {
+	_ = accounts.Delete(t.Context(), site.Account, metav1.DeleteOptions{})
+	if _, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: site.Account}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	request, err := accounts.CreateToken(t.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	request, err := accounts.CreateToken(t.Context(), site.Account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -29,35 +28,11 @@ func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{Site: site.New(t, site.Options{Networks: []string{"tcp"}, Unknown: true})}
 	r.admin = r.Client(t, cluster.Admin)
-	r.allow(t)
+	for resource, group := range map[string]string{"services": "", "nodes": "", "endpointslices": "discovery.k8s.io"} {
+		r.Allow(t, group, resource)
+	}
 	return r
 }
-
-// allow lets the service account read all that the daemon reads.
-func (r *rig) allow(t *testing.T) {
-	t.Helper()
-	role := &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: "nlproxy"},
-		Rules: []rbacv1.PolicyRule{
-			{Verbs: []string{"list", "watch"}, APIGroups: []string{""}, Resources: []string{"services", "nodes"}},
-			{Verbs: []string{"list", "watch"}, APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}},
-		},
-	}
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: role.ObjectMeta,
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: account}},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-	}
-	if _, err := r.admin.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.admin.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// account is the name of the daemon's service account.
-const account = "nlproxy"
 
 // options are those of a daemon whose configuration has been changed by pairs
 // of what is replaced and by what.
