@@ -5,13 +5,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/nlproxy/nlproxy/integration/lab"
 	"github.com/nlproxy/nlproxy/integration/lab/labtest"
@@ -49,16 +46,16 @@ func build() {
 	}
 }
 
-func buildIfMissing() error {
+func buildIfMissing() (err error) {
 	source, cache, err := folders()
 	if err != nil {
 		return err
 	}
-	unlock, err := lock(cache + ".lock")
+	unlock, err := labtest.Lock(cache + ".lock")
 	if err != nil {
 		return err
 	}
-	defer unlock()
+	defer func() { err = errors.Join(err, unlock()) }()
 	if _, err := os.Stat(cache); err == nil {
 		return nil
 	}
@@ -135,21 +132,3 @@ func module() (string, error) {
 		}
 	}
 }
-
-// lock waits until no other process has locked the file at path, and locks it.
-func lock(path string) (unlock func(), err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, err
-	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX); err != nil {
-		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), file.Close())
-	}
-	return closer(file), nil
-}
-
-// closer closes a file of which nothing was read or written.
-func closer(c io.Closer) func() { return func() { _ = c.Close() } }

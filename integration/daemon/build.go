@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/nlproxy/nlproxy/integration/lab"
 	"github.com/nlproxy/nlproxy/integration/lab/labtest"
 )
@@ -60,7 +58,7 @@ func build() (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	unlock, err := lock(dir)
+	unlock, err := labtest.Lock(filepath.Join(dir, "lock"))
 	if err != nil {
 		return "", err
 	}
@@ -89,19 +87,4 @@ func run(name string, args ...string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w\n%s", cmd, err, complaints.Bytes())
 	}
 	return out, nil
-}
-
-// lock makes a folder that no other process has locked, once none has.
-func lock(dir string) (unlock func() error, err error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	file, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX); err != nil {
-		return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), file.Close())
-	}
-	return file.Close, nil
 }

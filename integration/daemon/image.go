@@ -81,7 +81,7 @@ func buildImage() (dir string, err error) {
 		return "", err
 	}
 	dir = filepath.Join(dir, "image")
-	unlock, err := lock(dir)
+	unlock, err := labtest.Lock(filepath.Join(dir, "lock"))
 	if err != nil {
 		return "", err
 	}

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/nlproxy/nlproxy/integration/lab/labtest"
 )
 
@@ -48,7 +46,7 @@ func newest(t *testing.T, name string) string {
 }
 
 func unpackIfMissing(name, dir string) (err error) {
-	unlock, err := lock(dir + ".lock")
+	unlock, err := labtest.Lock(dir + ".lock")
 	if err != nil {
 		return err
 	}
@@ -73,21 +71,6 @@ func unpackIfMissing(name, dir string) (err error) {
 		return err
 	}
 	return os.Rename(partial, dir)
-}
-
-// lock waits until no other process has locked the file at path, and locks it.
-func lock(path string) (unlock func() error, err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, err
-	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX); err != nil {
-		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), file.Close())
-	}
-	return file.Close, nil
 }
 
 // run runs a program in dir.
