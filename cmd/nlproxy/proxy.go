@@ -228,7 +228,8 @@ func (p *proxy) committed(plans []plan.Plan, node model.Node) {
 	p.ports.Update(plans, node)
 }
 
-// shrink gives back the memory that only the start needs.
+// shrink gives back the memory that only the start needs, and takes less from then
+// on if there is little to serve.
 func (p *proxy) shrink(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -238,6 +239,7 @@ func (p *proxy) shrink(ctx context.Context) {
 	if err := memory.ReleaseStart(); err != nil {
 		p.log.Debug("memory that the start took stays taken", zap.Error(err))
 	}
+	memory.KeepSmall()
 }
 
 // watchdog tells the service manager that all is well, as long as it is.

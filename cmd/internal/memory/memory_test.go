@@ -3,6 +3,8 @@ package memory
 import (
 	"fmt"
 	"os"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -85,5 +87,29 @@ func TestReleaseStartGivesPagesBackAndLosesNothing(t *testing.T) {
 	}
 	if again, err := os.ReadFile("/proc/self/exe"); err != nil || !slices.Equal(again, program) {
 		t.Errorf("the program has changed: %v", err)
+	}
+}
+
+func TestOnlyASmallHeapIsKeptSmall(t *testing.T) {
+	for name, test := range map[string]struct {
+		bytes int
+		gogc  string
+		want  int
+	}{
+		"small":              {0, "", smallPercent},
+		"large":              {2 * smallHeap, "", 100},
+		"as the user has it": {0, "200", 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("GOGC", test.gogc)
+			defer debug.SetGCPercent(debug.SetGCPercent(100))
+			lives := make([]byte, test.bytes)
+			runtime.GC()
+			KeepSmall()
+			if got := debug.SetGCPercent(100); got != test.want {
+				t.Errorf("GOGC is %d, want %d", got, test.want)
+			}
+			runtime.KeepAlive(lives)
+		})
 	}
 }
