@@ -1,10 +1,13 @@
 package deploy
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
 	"net/http/httptest"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -12,8 +15,6 @@ import (
 
 	"github.com/prometheus/common/expfmt"
 	commonmodel "github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/promql/parser"
 	clientmetrics "k8s.io/client-go/tools/metrics"
 
 	"github.com/nlproxy/nlproxy/cmd/internal/metrics"
@@ -21,6 +22,7 @@ import (
 	"github.com/nlproxy/nlproxy/dataplane"
 	"github.com/nlproxy/nlproxy/dataplane/model"
 	"github.com/nlproxy/nlproxy/dataplane/rules"
+	"github.com/nlproxy/nlproxy/integration/lab/labtest"
 	"github.com/nlproxy/nlproxy/watch"
 )
 
@@ -91,7 +93,37 @@ func series(t *testing.T, text io.Reader) map[string][]string {
 }
 
 // scraped are labels that Prometheus adds.
-var scraped = []string{"instance", "job", labels.MetricName}
+var scraped = []string{"instance", "job"}
+
+// parsed is what Prometheus says of an expression.
+type parsed struct {
+	Wrong     string
+	Selectors []struct {
+		Name   string
+		Labels []string
+	}
+}
+
+// parse has Prometheus' own parser read expressions.
+func parse(t *testing.T, expressions []string) (all []parsed) {
+	t.Helper()
+	text, err := json.Marshal(expressions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("go", "run", ".")
+	cmd.Dir = "../../../integration/promql"
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off")
+	cmd.Stdin = bytes.NewReader(text)
+	out, err := cmd.Output()
+	if err != nil {
+		labtest.Missing(t, "the parser of Prometheus: %s: %v", cmd, err)
+	}
+	if err := json.Unmarshal(out, &all); err != nil || len(all) != len(expressions) {
+		t.Fatalf("%d expressions of %d, %v", len(all), len(expressions), err)
+	}
+	return all
+}
 
 func TestDashboardAndAlertsUseWhatIsServed(t *testing.T) {
 	have := served(t)
@@ -99,37 +131,46 @@ func TestDashboardAndAlertsUseWhatIsServed(t *testing.T) {
 	if len(expressions) < 30 {
 		t.Fatalf("only %d expressions", len(expressions))
 	}
-	for _, text := range expressions {
-		checkExpression(t, have, text)
+	for i, p := range parse(t, expressions) {
+		for _, wrong := range notServed(have, p) {
+			t.Errorf("%s: %s", expressions[i], wrong)
+		}
 	}
 }
 
-// checkExpression fails t for a metric or a label in a selector that is not
-// served.
-func checkExpression(t *testing.T, have map[string][]string, text string) {
-	t.Helper()
-	expr, err := parser.NewParser(parser.Options{}).ParseExpr(text)
-	if err != nil {
-		t.Errorf("%s: %v", text, err)
-		return
+// notServed says what is wrong with an expression, and which metric or label of
+// it is not served.
+func notServed(have map[string][]string, p parsed) (wrong []string) {
+	if p.Wrong != "" {
+		return []string{p.Wrong}
 	}
-	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
-		selector, ok := node.(*parser.VectorSelector)
+	for _, s := range p.Selectors {
+		names, ok := have[s.Name]
 		if !ok {
-			return nil
+			wrong = append(wrong, "there is no metric "+s.Name)
+			continue
 		}
-		names, ok := have[selector.Name]
-		if !ok {
-			t.Errorf("%s: there is no metric %s", text, selector.Name)
-			return nil
-		}
-		for _, m := range selector.LabelMatchers {
-			if !slices.Contains(names, m.Name) && !slices.Contains(scraped, m.Name) {
-				t.Errorf("%s: %s has no label %s", text, selector.Name, m.Name)
+		for _, label := range s.Labels {
+			if !slices.Contains(names, label) && !slices.Contains(scraped, label) {
+				wrong = append(wrong, s.Name+" has no label "+label)
 			}
 		}
-		return nil
-	})
+	}
+	return wrong
+}
+
+func TestExpressionsOfWhatIsNotServedAreFound(t *testing.T) {
+	have := map[string][]string{"a_total": {"code"}}
+	for text, want := range map[string]string{
+		"sum(rate(a_total{code=\"503\", instance=~\".*\"}[5m])) > 0": "",
+		"sum(a_total": "1:12: parse error: unclosed left parenthesis",
+		"b_total":     "there is no metric b_total",
+		"a_total + on() a_total{family=\"IPv4\"}": "a_total has no label family",
+	} {
+		if got := strings.Join(notServed(have, parse(t, []string{text})[0]), "; "); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
 }
 
 // dashboardExpressions have values where Grafana puts some in.
