@@ -59,7 +59,7 @@ func unpackIfMissing(name, dir string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(download)) }()
-	if err := run(download, "apt-get", "download", "-q", name); err != nil {
+	if err := run(download, "apt-get", "download", "-q", "-o", "Acquire::Retries=3", name); err != nil {
 		return err
 	}
 	files, err := filepath.Glob(filepath.Join(download, "*.deb"))
