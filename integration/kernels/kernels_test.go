@@ -58,7 +58,7 @@ var steps = []step{
 
 // unit runs the test binary of a package.
 func unit(name, flags string) string {
-	return "/bin/" + name + ".test -test.v -test.short -test.timeout=10m " + flags
+	return "/bin/" + name + ".test -test.v -test.short -test.timeout=25m " + flags
 }
 
 // packages are those whose test binaries run.
