@@ -19,7 +19,7 @@ import (
 // mounted is where a pod has its service account.
 const mounted = "/var/run/secrets/kubernetes.io/serviceaccount/"
 
-// token makes the service site.Account, or makes it anew, and returns a token of it,
+// token makes the service account, or makes it anew, and returns a token of it,
 // of the kind that a kubelet gets for a pod. Tokens from before are void.
 func (r *rig) token(t *testing.T) string {
 	t.Helper()
