@@ -33,14 +33,14 @@ its other modes as well: its nftables tables, virtual servers, device and sets o
 ipvs, and chains in the legacy tables of iptables. A kube-proxy that runs loses
 its rules by that.`),
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cleanup(cmd.OutOrStdout(), all) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return cleanup(cmd.Context(), cmd.OutOrStdout(), all) },
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "remove the rules of a kube-proxy too, in whatever mode")
 	return cmd
 }
 
 // cleanup removes our rules, or all there can be of kube-proxy too.
-func cleanup(out io.Writer, all bool) error {
+func cleanup(ctx context.Context, out io.Writer, all bool) error {
 	conn, err := kernel.Dial(kernel.Options{})
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func cleanup(out io.Writer, all bool) error {
 	var found []leftovers.Found
 	if all {
 		// It ends by itself, and half of a cleanup would be nobody's wish.
-		found, err = leftovers.Remove(context.Background(), leftovers.Options{Kernel: conn})
+		found, err = leftovers.Remove(ctx, leftovers.Options{Kernel: conn})
 	}
 	if len(found) > 0 {
 		fmt.Fprintln(out, "removed, unless it says that it stays:", leftovers.Describe(found))

@@ -49,7 +49,7 @@ file that cannot be used is logged and changes nothing.`),
 		case c.WriteConfigTo != "":
 			return logged(c, notes, func(*zap.Logger) error { return writeConfig(c) })
 		case c.Cleanup:
-			return logged(c, notes, func(*zap.Logger) error { return cleanup(cmd.OutOrStdout(), true) })
+			return logged(c, notes, func(*zap.Logger) error { return cleanup(cmd.Context(), cmd.OutOrStdout(), true) })
 		case c.InitOnly:
 			return logged(c, notes, func(log *zap.Logger) error { return prepare(c, log) })
 		}
