@@ -95,7 +95,13 @@ type Applier struct {
 	pending []setting
 	applied bool
 	// unwritable is by setting.name.
-	unwritable map[string]Unwritable
+	unwritable map[string]refusal
+}
+
+// refusal is a setting that could not be written.
+type refusal struct {
+	Unwritable
+	setting
 }
 
 // NewApplier returns an Applier that has not yet touched anything. The error
@@ -108,7 +114,7 @@ func NewApplier(o ApplierOptions) (*Applier, error) {
 		sysctls: o.Sysctls, sysfs: o.Sysfs, log: o.Logger,
 		liberal:    o.Limits.TCPBeLiberal,
 		pending:    o.Limits.settings(max(o.Cores, 1)),
-		unwritable: make(map[string]Unwritable),
+		unwritable: make(map[string]refusal),
 	}
 	if a.sysctls == nil {
 		a.sysctls = sysctl.Tree{}
@@ -137,14 +143,27 @@ func (a *Applier) Apply() {
 	a.applied = true
 }
 
-// Unwritable returns the settings that are not as they should be, in the order
-// of their names.
-func (a *Applier) Unwritable() []Unwritable {
+// Unwritable returns the settings that could not be written and are not as they
+// should be, in the order of their names. One that somebody else has put right
+// since is none any more.
+func (a *Applier) Unwritable() (all []Unwritable) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.SortedFunc(maps.Values(a.unwritable), func(x, y Unwritable) int {
-		return strings.Compare(x.Setting, y.Setting)
-	})
+	maps.DeleteFunc(a.unwritable, func(_ string, r refusal) bool { return a.has(r.setting) })
+	for _, r := range a.unwritable {
+		all = append(all, r.Unwritable)
+	}
+	slices.SortFunc(all, func(x, y Unwritable) int { return strings.Compare(x.Setting, y.Setting) })
+	return all
+}
+
+// has reports whether the kernel has s now.
+func (a *Applier) has(s setting) bool {
+	in := func(t Tree, name string) bool {
+		now, err := t.Read(name)
+		return err == nil && s.holds(now)
+	}
+	return in(a.sysctls, s.name) || s.inSysfs != "" && in(a.sysfs, s.inSysfs)
 }
 
 // Liberal reports whether packets outside their connection's window belong to
@@ -169,7 +188,7 @@ func (a *Applier) try(s setting) (again bool) {
 		return true
 	}
 	if a.unwritable[s.name].Reason != failure.Reason {
-		a.unwritable[s.name] = failure
+		a.unwritable[s.name] = refusal{failure, s}
 		a.warn(failure, err)
 	}
 	return absent

@@ -173,6 +173,25 @@ func TestUnwritableSettingCostsOneWarning(t *testing.T) {
 	}
 }
 
+func TestASettingThatIsPutRightIsNotUnwritableAnyMore(t *testing.T) {
+	for name, right := range map[string]func(sysctls, sysfs *values){
+		"where it belongs":    func(sysctls, _ *values) { sysctls.has[buckets] = "262144" },
+		"in the other place":  func(_, sysfs *values) { sysfs.has[hashSize] = "262144" },
+		"to more than enough": func(sysctls, _ *values) { sysctls.has[buckets] = "1000000" },
+	} {
+		refuse := syscall.EACCES
+		sysctls := &values{has: map[string]string{tableMax: "1048576", buckets: "1024"}, refuses: map[string]error{buckets: refuse}}
+		sysfs := &values{has: map[string]string{hashSize: "1024"}, refuses: map[string]error{hashSize: refuse}}
+		a, _ := applier(t, Limits{MaxPerCore: 1048576}, sysctls, sysfs)
+		a.Apply()
+		if got := a.Unwritable(); len(got) != 1 {
+			t.Fatalf("%s: unwritable are %v, want one", name, got)
+		}
+		right(sysctls, sysfs)
+		wantUnwritable(t, a)
+	}
+}
+
 func TestUnreadableSettingIsUnwritable(t *testing.T) {
 	v := &values{hides: map[string]error{udpTimeout: syscall.EACCES}}
 	a, logs := applier(t, Limits{UDPTimeout: time.Second}, v, v)
