@@ -46,6 +46,8 @@ func check(o *v1alpha1.KubeProxyConfiguration, fs *findings) Config {
 		Logging:                 checkLogging(&o.Logging, on, fs),
 		BindAddressHardFail:     o.BindAddressHardFail,
 		EnableProfiling:         o.EnableProfiling,
+		ComponentStatusz:        on[componentStatusz],
+		ComponentFlagz:          on[componentFlagz],
 		published:               publish(o),
 	}
 }

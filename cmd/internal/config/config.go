@@ -73,12 +73,17 @@ type Config struct {
 	BindAddressHardFail bool
 	// EnableProfiling serves /debug/pprof beside the metrics.
 	EnableProfiling bool
+	// ComponentStatusz and ComponentFlagz are the feature gates of those names:
+	// whether /statusz and /flagz are served beside the metrics. True unless
+	// switched off.
+	ComponentStatusz, ComponentFlagz bool
 	// OOMScoreAdj is what to write to /proc/self/oom_score_adj, -1000 to 1000.
 	OOMScoreAdj int
 
 	Logging Logging
 
 	published v1alpha1.KubeProxyConfiguration
+	flags     map[string]string
 }
 
 // Mode is a shape of the ruleset.

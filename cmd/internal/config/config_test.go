@@ -59,6 +59,8 @@ func defaults() Config {
 		},
 		HealthzBindAddress: netip.MustParseAddrPort("0.0.0.0:10256"),
 		MetricsBindAddress: netip.MustParseAddrPort("127.0.0.1:10249"),
+		ComponentStatusz:   true,
+		ComponentFlagz:     true,
 		OOMScoreAdj:        -999,
 		Logging:            Logging{Format: "text", FlushFrequency: 5 * time.Second},
 	}
@@ -192,6 +194,8 @@ func TestValuesOfFile(t *testing.T) {
 			c.OOMScoreAdj = 0
 		})},
 		{"featureGates: {AllowServiceExternalIPs: false}", with(func(c *Config) { c.AllowServiceExternalIPs = false })},
+		{"featureGates: {ComponentStatusz: false}", with(func(c *Config) { c.ComponentStatusz = false })},
+		{"featureGates: {ComponentFlagz: false}", with(func(c *Config) { c.ComponentFlagz = false })},
 		{"portRange: '1'\nwinkernel: {sourceVip: ''}\nwindowsRunAsService: false\nipvs: {excludeCIDRs: [], syncPeriod: 30s}\nnftables: {masqueradeBit: 14}", defaults()},
 		{"bindAddressHardFail: true\nenableProfiling: true", with(func(c *Config) {
 			c.BindAddressHardFail, c.EnableProfiling = true, true

@@ -18,6 +18,12 @@ type outcome struct {
 	err    error
 }
 
+// effect is c without what is for show.
+func effect(c Config) Config {
+	c.published, c.flags = v1alpha1.KubeProxyConfiguration{}, nil
+	return c
+}
+
 // checkOutcome fails t unless a setting does what is said of it. name is how
 // notes and errors name it.
 func checkOutcome(t *testing.T, s configuration.Setting, name string, with, without outcome) {
@@ -25,7 +31,7 @@ func checkOutcome(t *testing.T, s configuration.Setting, name string, with, with
 	if without.err != nil || len(without.notes) > 0 {
 		t.Errorf("%s: without it: notes %q, error %v", name, without.notes, without.err)
 	}
-	with.config.published, without.config.published = v1alpha1.KubeProxyConfiguration{}, v1alpha1.KubeProxyConfiguration{}
+	with.config, without.config = effect(with.config), effect(without.config)
 	refused := with.err != nil && strings.Contains(with.err.Error(), name+": ") && len(lines(with.err)) == 1
 	noted := len(with.notes) == 1 && strings.Contains(with.notes[0], name+": ")
 	differs := !reflect.DeepEqual(with.config, without.config)
@@ -91,12 +97,10 @@ func TestEveryFlagBesideAFileIsHonouredOrNamed(t *testing.T) {
 		if err != nil && !strings.Contains(s.Beside, "feature-gates") {
 			t.Errorf("--%s: %v", s.Name, err)
 		}
-		got.published = v1alpha1.KubeProxyConfiguration{}
 		plain, _, plainErr := fromFile(t, configuration.Header)
-		plain.published = v1alpha1.KubeProxyConfiguration{}
 		noted := slices.ContainsFunc(notes, func(n string) bool { return strings.HasPrefix(n, "--"+s.Name+": ") })
-		if effect := !reflect.DeepEqual(got, plain) || err != nil; effect == noted || plainErr != nil {
-			t.Errorf("--%s: has an effect: %t, is noted: %t; notes %q, error %v", s.Name, effect, noted, notes, err)
+		if differs := !reflect.DeepEqual(effect(got), effect(plain)) || err != nil; differs == noted || plainErr != nil {
+			t.Errorf("--%s: has an effect: %t, is noted: %t; notes %q, error %v", s.Name, differs, noted, notes, err)
 		}
 	}
 }

@@ -74,7 +74,15 @@ func (f *Flags) Config(read func(name string) ([]byte, error)) (c Config, notes 
 	}
 	c.File, c.WriteConfigTo, c.Cleanup, c.InitOnly = f.into.config, f.into.writeTo, f.into.cleanup, f.into.initOnly
 	c.Master, c.Manifests, c.FlowProtocols = f.into.master, f.into.manifests, f.into.flowProtocols
+	c.flags = f.values()
 	return c, append(notes, more...), errors.Join(err, checkFlowProtocols(c.FlowProtocols), checkMode(f.into.mode))
+}
+
+// values returns those of all flags, given or not.
+func (f *Flags) values() map[string]string {
+	all := map[string]string{}
+	f.set.VisitAll(func(flag *pflag.Flag) { all[flag.Name] = flag.Value.String() })
+	return all
 }
 
 // unheeded returns a note for each flag that was given and does not count.

@@ -197,7 +197,7 @@ func TestNotes(t *testing.T) {
 		{"logging:\n  options: {text: {splitStream: true}}", nil, []string{
 			"c.yaml:4: logging.options.text.splitStream: has no effect in a file: --log-text-split-stream has"}},
 		{"featureGates:\n  AllBeta: false\n  WatchListClient: false\n  NFTablesNetlink: false\n  AllowServiceExternalIPs: true", nil, []string{
-			"c.yaml:4: featureGates.AllBeta: has an effect on logging alone",
+			"c.yaml:4: featureGates.AllBeta: has an effect on logging, /statusz and /flagz alone",
 			"c.yaml:5: featureGates.WatchListClient: has no effect"}},
 		{"", []string{"--ipvs-scheduler=rr", "--ipvs-sync-period=1m", "--ipvs-min-sync-period=30s", "--ipvs-strict-arp", "--feature-gates=NativeHistograms=false"}, []string{
 			"--ipvs-sync-period: is not read in mode iptables",
@@ -259,6 +259,30 @@ func TestVersion(t *testing.T) {
 	BindVersion(set)
 	if err := set.Parse([]string{"--version=v1.37.2"}); err == nil || !strings.Contains(err.Error(), `"--version" flag: must be true, false or raw`) {
 		t.Error(err)
+	}
+}
+
+// They are those of the command line, whatever the file says.
+func TestFlagsHaveTheirValues(t *testing.T) {
+	c, _, err := fromArgs(t, header+"hostnameOverride: other\nfeatureGates: {AllBeta: false}", "--config=c.yaml", "--hostname_override=mine",
+		"--feature-gates=NativeHistograms=false,ComponentFlagz=true", "--nl-flow-protocols=tcp,sctp", "-v=3")
+	if err != nil || c.ComponentFlagz || c.ComponentStatusz {
+		t.Errorf("/flagz %t and /statusz %t despite the file: %v", c.ComponentFlagz, c.ComponentStatusz, err)
+	}
+	got := c.Flags()
+	for name, want := range map[string]string{
+		"config": "c.yaml", "hostname-override": "mine", "v": "3",
+		"feature-gates": "ComponentFlagz=true,NativeHistograms=false", "nl-flow-protocols": "[tcp,sctp]",
+		"cluster-cidr": "", "conntrack-min": "131072", "iptables-sync-period": "30s", "nodeport-addresses": "[]", "cleanup": "false",
+	} {
+		if value, ok := got[name]; value != want || !ok {
+			t.Errorf("--%s is %q, there: %t; want %q", name, value, ok, want)
+		}
+	}
+	for _, f := range flags() {
+		if _, ok := got[f.name]; !ok {
+			t.Errorf("--%s is missing", f.name)
+		}
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 // Feature gates that something here depends on.
 const (
 	allowServiceExternalIPs = "AllowServiceExternalIPs"
+	componentFlagz          = "ComponentFlagz"
+	componentStatusz        = "ComponentStatusz"
 	loggingAlphaOptions     = "LoggingAlphaOptions"
 	loggingBetaOptions      = "LoggingBetaOptions"
 )
@@ -101,8 +103,6 @@ func foreign() []string {
 		"ClientsAllowCBOR",
 		"ClientsAllowTLSCacheGC",
 		"ClientsPreferCBOR",
-		"ComponentFlagz",
-		"ComponentStatusz",
 		"ContextualLogging",
 		"InOrderInformersBatchProcess",
 		"InformerResourceVersion",
@@ -112,14 +112,19 @@ func foreign() []string {
 	}
 }
 
+// partial are the gates for others, with what those do here.
+func partial() map[string]string {
+	return map[string]string{"AllAlpha": "logging", "AllBeta": "logging, /statusz and /flagz"}
+}
+
 // noteGates tells of gates that do something to kube-proxy that they do not do
 // here.
 func noteGates(set map[string]bool, fs *findings) {
-	known := knownGates()
+	known, in := knownGates(), partial()
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		switch {
-		case slices.Contains(slices.Collect(maps.Values(bulk())), name):
-			fs.note("featureGates."+name, "has an effect on logging alone")
+		case in[name] != "":
+			fs.note("featureGates."+name, "has an effect on %s alone", in[name])
 		case set[name] != known[name].unset && slices.Contains(foreign(), name):
 			fs.note("featureGates."+name, "has no effect")
 		}

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"maps"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/kube-proxy/config/v1alpha1"
@@ -10,6 +12,10 @@ import (
 // Published is the configuration as a KubeProxyConfiguration, for /configz: what
 // this Config was made of, defaults filled in. Own flags have no place in it.
 func (c Config) Published() v1alpha1.KubeProxyConfiguration { return *c.published.DeepCopy() }
+
+// Flags are the flags of the command line with their values, given or not, for
+// /flagz. As with kube-proxy, what counts beside a file is not in them.
+func (c Config) Flags() map[string]string { return maps.Clone(c.flags) }
 
 // YAML is Published as a file, for WriteConfigTo: reading it gives the same
 // Config but for what only flags say.
