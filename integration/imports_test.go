@@ -36,10 +36,14 @@ var imports = map[string][]string{
 	"cmd/internal/logs":   {"cmd/internal/config", "github.com/go-logr/zapr", "go.uber.org/zap", "go.uber.org/zap/zapcore", "k8s.io/klog/v2"},
 	"cmd/internal/memory": {"golang.org/x/sys/unix"},
 	"cmd/internal/metrics": {
-		"conntrack", "dataplane", "dataplane/model", "watch",
-		"github.com/prometheus/client_golang/", "go.uber.org/zap", "k8s.io/client-go/tools/metrics",
+		"cmd/internal/zpages", "conntrack", "dataplane", "dataplane/model", "watch",
+		"github.com/prometheus/client_golang/", "github.com/prometheus/procfs", "go.uber.org/zap", "k8s.io/client-go/tools/metrics",
 	},
 	"cmd/internal/ready": {"github.com/coreos/go-systemd/v22/daemon"},
+	"cmd/internal/zpages": {
+		"github.com/munnerz/goautoneg",
+		"k8s.io/apimachinery/pkg/apis/meta/v1", "k8s.io/apimachinery/pkg/runtime/schema", "sigs.k8s.io/yaml",
+	},
 
 	"watch": {
 		"dataplane/model",
