@@ -48,6 +48,9 @@ func (p *proxy) newMetrics() (*metrics.Metrics, error) {
 		Mode:                 string(p.config.Mode),
 		Configuration:        func() any { return p.config.Published() },
 		Profiling:            p.config.EnableProfiling,
+		Statusz:              p.config.ComponentStatusz,
+		Flagz:                p.config.ComponentFlagz,
+		Flags:                p.config.Flags(),
 		SetVerbosity:         p.opts.SetVerbosity,
 		Logger:               p.log,
 	})

@@ -4,8 +4,12 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/procfs"
+
+	"github.com/nlproxy/nlproxy/cmd/internal/zpages"
 )
 
 // Build says what was built, as /version shows it.
@@ -67,6 +71,29 @@ func fill(field *string, value string) {
 	if *field == "" {
 		*field = value
 	}
+}
+
+// status is what /statusz tells, beside paths.
+func (b Build) status(paths []string) zpages.Status {
+	s := zpages.Status{Started: processStart, Go: b.GoVersion, Binary: b.Version, Paths: paths}
+	if b.Major != "" {
+		s.Kubernetes = b.Major + "." + b.Minor
+	}
+	return s
+}
+
+// processStart is what process_start_time_seconds tells.
+func processStart() (time.Time, error) {
+	self, err := procfs.Self()
+	if err != nil {
+		return time.Time{}, err
+	}
+	stat, err := self.Stat()
+	if err != nil {
+		return time.Time{}, err
+	}
+	seconds, err := stat.StartTime()
+	return time.Unix(int64(seconds), 0), err
 }
 
 // The second has the name and the labels that every component of Kubernetes

@@ -3,11 +3,15 @@ package metrics
 import (
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.uber.org/zap"
+
+	"github.com/nlproxy/nlproxy/cmd/internal/zpages"
 )
 
 // configGroup is the API group that kube-proxy's /configz shows its
@@ -15,22 +19,38 @@ import (
 const configGroup = "kubeproxy.config.k8s.io"
 
 // Handler answers what kube-proxy does on its metrics address: /metrics,
-// /metrics/slis, /healthz, /proxyMode and /configz, and /debug where that is
-// wanted; and /version. What cannot be read for a scrape is left out of it and
-// logged.
+// /metrics/slis, /healthz, /proxyMode and /configz, and /statusz, /flagz and
+// /debug where they are wanted; and /version. What cannot be read for a scrape is
+// left out of it and logged.
 func (m *Metrics) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", m.scrape(m.registry))
-	mux.HandleFunc("/metrics/slis", m.slis.handler(m.scrape(m.slis.registry)))
-	mux.HandleFunc("/healthz", m.slis.healthz)
-	mux.HandleFunc("/healthz/ping", m.slis.ping)
-	mux.HandleFunc("/proxyMode", func(w http.ResponseWriter, _ *http.Request) { plain(w, m.opts.Mode) })
-	mux.HandleFunc("/configz", func(w http.ResponseWriter, _ *http.Request) { object(w, m.configuration()) })
-	mux.HandleFunc("/version", func(w http.ResponseWriter, _ *http.Request) { object(w, m.opts.Build) })
+	for path, handler := range m.pages() {
+		mux.Handle(path, handler)
+	}
 	if m.opts.Profiling {
 		m.debug(mux)
 	}
 	return mux
+}
+
+// pages are what /statusz lists, by their paths, and /statusz.
+func (m *Metrics) pages() map[string]http.Handler {
+	all := map[string]http.Handler{
+		"/metrics":      m.scrape(m.registry),
+		"/metrics/slis": m.slis.handler(m.scrape(m.slis.registry)),
+		"/healthz":      http.HandlerFunc(m.slis.healthz),
+		"/healthz/ping": http.HandlerFunc(m.slis.ping),
+		"/proxyMode":    http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { plain(w, m.opts.Mode) }),
+		"/configz":      http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { object(w, m.configuration()) }),
+		"/version":      http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { object(w, m.opts.Build) }),
+	}
+	if m.opts.Flagz {
+		all["/flagz"] = zpages.Flagz(m.opts.Flags)
+	}
+	if m.opts.Statusz {
+		all["/statusz"] = zpages.Statusz(m.opts.Build.status(slices.Collect(maps.Keys(all))))
+	}
+	return all
 }
 
 func (m *Metrics) scrape(g prometheus.Gatherer) http.Handler {

@@ -3,8 +3,10 @@ package metrics
 import (
 	"errors"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -122,4 +124,43 @@ kubernetes_healthchecks_total{name="ping",status="success",type="healthz"} 2
 		t.Errorf("reset: %+v", got)
 	}
 	expect("after a reset", "")
+}
+
+// The paths are those that are served, and kube-proxy's /debug is in none.
+func TestStatusAndFlagsAreServedWhereWanted(t *testing.T) {
+	flags := map[string]string{"v": "3"}
+	for _, tt := range []struct {
+		options        Options
+		statusz, flagz int
+		line           string
+	}{
+		{Options{Flags: flags}, 404, 404, ""},
+		{Options{Statusz: true, Profiling: true}, 200, 404, "\nPaths: /configz /healthz /metrics /proxyMode /version\n"},
+		{Options{Flagz: true, Flags: flags}, 404, 200, "\nv: 3\n"},
+		{Options{Statusz: true, Flagz: true, Flags: flags}, 200, 200, "\nPaths: /configz /flagz /healthz /metrics /proxyMode /version\n"},
+	} {
+		m := made(t, tt.options)
+		status, flags := ask(m, "GET", "/statusz", ""), ask(m, "GET", "/flagz", "")
+		if status.status != tt.statusz || flags.status != tt.flagz || !strings.Contains(status.body+flags.body, tt.line) {
+			t.Errorf("%+v: %+v, %+v", tt.options, status, flags)
+		}
+	}
+}
+
+func TestStatusIsThatOfTheProcess(t *testing.T) {
+	build := Build{Major: "1", Minor: "37", Version: "v2.0.1"}
+	m := made(t, Options{Statusz: true, Build: build})
+	got := ask(m, "GET", "/statusz", "").body
+	started, err := processStart()
+	if age := time.Since(started); err != nil || age < -time.Second || age > time.Hour {
+		t.Errorf("this test was started %v ago: %v", age, err)
+	}
+	for _, want := range []string{
+		"\nStarted: " + started.Format(time.UnixDate) + "\n", "\nGo version: " + runtime.Version() + "\n",
+		"\nBinary version: v2.0.1\n", "\nEmulation version: 1.37\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in %s", want, got)
+		}
+	}
 }

@@ -46,6 +46,10 @@ type Options struct {
 	// SetVerbosity takes what is put to /debug/flags/v, a level as -v has it. An
 	// error refuses it.
 	SetVerbosity func(level string) error
+	// Statusz and Flagz serve /statusz and /flagz.
+	Statusz, Flagz bool
+	// Flags are what /flagz shows: those of the command line with their values.
+	Flags map[string]string
 	// Build says what was built; zero for what the binary says of itself.
 	Build Build
 
