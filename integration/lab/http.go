@@ -17,11 +17,16 @@ type Reply struct {
 
 // Request asks a server of HTTP from within n, by a connection of its own. A
 // reply that sends elsewhere is returned, and not followed.
-func (n *Namespace) Request(ctx context.Context, method, url, body string) (r Reply, err error) {
+func (n *Namespace) Request(ctx context.Context, method, url, body string) (Reply, error) {
 	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
 		return Reply{}, err
 	}
+	return n.Ask(request)
+}
+
+// Ask is Request for a request that has headers.
+func (n *Namespace) Ask(request *http.Request) (r Reply, err error) {
 	request.Close = true
 	transport := &http.Transport{DialContext: n.DialContext}
 	response, err := transport.RoundTrip(request)

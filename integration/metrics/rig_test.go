@@ -30,18 +30,20 @@ const (
 	pace          = 50 * time.Millisecond
 )
 
-// configuration is that of both proxies.
-var configuration = daemon.Configuration(minSyncPeriod) + "enableProfiling: true\n"
-
 // A rig is a site with services of each kind that a metric is about.
 type rig struct {
 	*site.Site
+	// configuration is that of both proxies.
+	configuration             string
 	web, api, inside, outside objects.Service
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{Site: site.New(t, site.Options{Pods: 2, Remote: 1})}
+	r := &rig{
+		Site:          site.New(t, site.Options{Pods: 2, Remote: 1}),
+		configuration: daemon.Configuration(minSyncPeriod) + "enableProfiling: true\n",
+	}
 	here, elsewhere := r.Pods[0], r.Remote[0]
 	r.web = objects.Service{Name: "web", Number: 1, Type: corev1.ServiceTypeNodePort, DualStack: true, Endpoints: objects.At(here, elsewhere)}
 	r.api = objects.Service{Name: "api", Number: 2, Affinity: true, Endpoints: objects.At(here, elsewhere)}
@@ -89,14 +91,14 @@ func (r *rig) each(t *testing.T, test func(*testing.T, *proxy)) (theirs, ours *p
 	theirs, ours = r.proxy("kube-proxy"), r.proxy("nlproxy")
 	t.Run(theirs.name, func(t *testing.T) {
 		r.reset(t)
-		kubeProxy := r.StartKubeProxy(t, []byte(configuration))
+		kubeProxy := r.StartKubeProxy(t, []byte(r.configuration))
 		test(t, theirs)
 		kubeProxy.Kill()
 	})
 	t.Run(ours.name, func(t *testing.T) {
 		r.reset(t)
 		o := r.Options(t, cluster.KubeProxy, minSyncPeriod)
-		o.Config = configuration
+		o.Config = r.configuration
 		d := daemon.Start(t, o)
 		d.Synchronised(t)
 		test(t, ours)
