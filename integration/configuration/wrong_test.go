@@ -2,9 +2,13 @@ package configuration
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/nlproxy/nlproxy/integration/daemon"
 	"github.com/nlproxy/nlproxy/integration/lab"
@@ -117,6 +121,7 @@ func TestWrongValuesAreRefusedByNameAndLeaveTheKernelAlone(t *testing.T) {
 	ns := labtest.Namespace(t)
 	labtest.Run(t, ns, "add table ip nat\nadd chain ip nat KUBE-SERVICES\nadd rule ip nat KUBE-SERVICES counter", "nft", "-f", "-")
 	ruleset, generation := labtest.Run(t, ns, "", "nft", "list", "ruleset"), daemon.Generation(t, ns)
+	settings := settingsOf(t, ns)
 	t.Run("values", func(t *testing.T) {
 		for _, w := range slices.Concat(wrongValues(), wrongTypes()) {
 			t.Run(w.Name+"="+w.Value, func(t *testing.T) {
@@ -131,6 +136,36 @@ func TestWrongValuesAreRefusedByNameAndLeaveTheKernelAlone(t *testing.T) {
 	if now := labtest.Run(t, ns, "", "nft", "list", "ruleset"); now != ruleset {
 		t.Errorf("ruleset before:\n%s\nafter:\n%s", ruleset, now)
 	}
+	if diff := cmp.Diff(settings, settingsOf(t, ns)); diff != "" {
+		t.Errorf("settings of the network (-before +after):\n%s", diff)
+	}
+}
+
+// settingsOf are all that a proxy may change below /proc/sys.
+func settingsOf(t *testing.T, ns *lab.Namespace) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := ns.Do(func() error {
+		for _, folder := range []string{"ipv4/conf/all", "ipv4/conf/lo", "netfilter"} {
+			paths, err := filepath.Glob("/proc/sys/net/" + folder + "/*")
+			if err != nil {
+				return err
+			}
+			for _, path := range paths {
+				content, err := os.ReadFile(path)
+				if err == nil { // some can only be written
+					all[path] = string(content)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil || all["/proc/sys/net/ipv4/conf/all/route_localnet"] == "" || all["/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_established"] == "" {
+		t.Fatalf("%d settings: %v", len(all), err)
+	}
+	// It counts by itself.
+	delete(all, "/proc/sys/net/netfilter/nf_conntrack_count")
+	return all
 }
 
 func (w wrong) refused(t *testing.T, ns *lab.Namespace) {
