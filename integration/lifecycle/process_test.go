@@ -22,7 +22,9 @@ func TestTheProcessIsAsTheConfigurationSays(t *testing.T) {
 	} {
 		d.Configure(t, settings()+tt.fields)
 		d.Await(t, "that it starts anew", starts)
-		d.Synchronised(t)
+		d.Await(t, "that it serves its metrics", func(e daemon.Entry) bool {
+			return e.Message == "serving" && strings.Contains(e.Line, "metricsBindAddress")
+		})
 		score, err := os.ReadFile(fmt.Sprintf("/proc/%d/oom_score_adj", d.PID()))
 		if err != nil {
 			t.Fatal(err)
