@@ -98,7 +98,7 @@ func (p *proxy) run(ctx context.Context) (err error) {
 		return err
 	}
 	p.announce()
-	others := append(servers,
+	others := []func(context.Context) error{
 		unfailing(p.flows.cleaner.Run),
 		unfailing(p.ports.Run),
 		unfailing(p.events.Run),
@@ -106,7 +106,11 @@ func (p *proxy) run(ctx context.Context) (err error) {
 		unfailing(p.sweep),
 		unfailing(p.shrink),
 		unfailing(p.watchdog),
-	)
+	}
+	for _, s := range servers {
+		s.Listen(ctx) // so that nobody is refused once the node is served
+		others = append(others, s.run)
+	}
 	err = alongside(ctx, others, p.follow)
 	if err == nil {
 		p.log.Info("stopped; the rules stay, and services go on")

@@ -56,10 +56,23 @@ func (p *proxy) newMetrics() (*metrics.Metrics, error) {
 	})
 }
 
+// server answers HTTP, and an event tells why if it ends this process.
+type server struct {
+	*serve.Server
+	tell func(error)
+}
+
+func (s server) run(ctx context.Context) error {
+	err := s.Run(ctx)
+	if err != nil {
+		s.tell(err)
+	}
+	return err
+}
+
 // servers returns what answers HTTP. Where an address that cannot be had is to
 // end this process, its server fails.
-func (p *proxy) servers() ([]func(context.Context) error, error) {
-	var running []func(context.Context) error
+func (p *proxy) servers() (all []server, err error) {
 	for _, s := range []struct {
 		options serve.Options
 		tell    func(error)
@@ -68,19 +81,13 @@ func (p *proxy) servers() ([]func(context.Context) error, error) {
 		{serve.Options{Name: "metricsBindAddress (--metrics-bind-address)", Address: p.config.MetricsBindAddress, Handler: p.metrics.Handler()}, p.events.MetricsServerFailed},
 	} {
 		s.options.HardFail, s.options.Logger = p.config.BindAddressHardFail, p.log
-		server, err := serve.New(s.options)
+		made, err := serve.New(s.options)
 		if err != nil {
 			return nil, err
 		}
-		running = append(running, func(ctx context.Context) error {
-			err := server.Run(ctx)
-			if err != nil {
-				s.tell(err)
-			}
-			return err
-		})
+		all = append(all, server{made, s.tell})
 	}
-	return running, nil
+	return all, nil
 }
 
 // unfailing is for what goes on, whatever happens.

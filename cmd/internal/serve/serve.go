@@ -58,6 +58,8 @@ type Server struct {
 	opts Options
 	// listen is a seam for tests.
 	listen func(ctx context.Context, address netip.AddrPort) (net.Listener, error)
+	// early is what Listen opened for Run; nil for nothing.
+	early net.Listener
 }
 
 // New checks the options. Nothing is served before Run.
@@ -71,7 +73,7 @@ func New(o Options) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
 	}
-	return &Server{o, listen}, nil
+	return &Server{opts: o, listen: listen}, nil
 }
 
 // listen opens address. For "tcp" net makes an IPv6 socket that takes IPv4
@@ -81,11 +83,23 @@ func listen(ctx context.Context, address netip.AddrPort) (net.Listener, error) {
 	return new(net.ListenConfig).Listen(ctx, "tcp", address.String())
 }
 
+// Listen takes the address, so that nobody is refused who connects before Run
+// comes to serve, which has to follow. What fails is tried again by Run, and is
+// Run's to tell.
+func (s *Server) Listen(ctx context.Context) {
+	if s.serves() {
+		s.early, _ = s.listen(ctx, s.opts.Address)
+	}
+}
+
+// serves reports whether there is an address to serve on.
+func (s *Server) serves() bool { return s.opts.Address.IsValid() && s.opts.Address.Port() != 0 }
+
 // Run serves until ctx is done, and then lets requests end for up to two
 // seconds. With HardFail it returns the first failure, and nil otherwise: then
 // an address that cannot be had is warned of and tried again.
 func (s *Server) Run(ctx context.Context) error {
-	if !s.opts.Address.IsValid() || s.opts.Address.Port() == 0 {
+	if !s.serves() {
 		<-ctx.Done()
 		return nil
 	}
@@ -114,9 +128,11 @@ func (s *Server) Run(ctx context.Context) error {
 
 // attempt listens and serves until that fails or ctx is done.
 func (s *Server) attempt(ctx context.Context) (listened bool, err error) {
-	listener, err := s.listen(ctx, s.opts.Address)
-	if err != nil {
-		return false, err
+	listener := s.early
+	if s.early = nil; listener == nil {
+		if listener, err = s.listen(ctx, s.opts.Address); err != nil {
+			return false, err
+		}
 	}
 	s.opts.Logger.Info("serving", zap.String("what", s.opts.Name), zap.Stringer("address", listener.Addr()))
 	server := HTTP(s.opts.Handler, s.opts.Logger)

@@ -250,3 +250,48 @@ func TestServerNamesTheFieldThatCannotBeUsed(t *testing.T) {
 		}
 	}
 }
+
+func TestWhoConnectsBeforeRunIsServedByIt(t *testing.T) {
+	s, err := New(Options{Name: "a test", Address: netip.MustParseAddrPort("127.0.0.1:1"), Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, "served")
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := 0
+	s.listen = func(context.Context, netip.AddrPort) (net.Listener, error) { calls++; return l, nil }
+	s.Listen(t.Context())
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	io.WriteString(conn, "GET / HTTP/1.0\r\n\r\n")
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- s.Run(ctx) }()
+	if answer, err := io.ReadAll(conn); err != nil || !strings.HasSuffix(string(answer), "served") {
+		t.Errorf("%q, %v", answer, err)
+	}
+	stop()
+	if err := <-ended; err != nil || calls != 1 {
+		t.Errorf("%v; listened %d times", err, calls)
+	}
+}
+
+func TestWhatListenCannotDoIsLeftToRun(t *testing.T) {
+	s, err := New(Options{Name: "a test", Address: netip.MustParseAddrPort("127.0.0.1:1"), Handler: http.NotFoundHandler(), HardFail: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken := errors.New("taken")
+	s.listen = func(context.Context, netip.AddrPort) (net.Listener, error) { return nil, taken }
+	s.Listen(t.Context())
+	if err := s.Run(t.Context()); !errors.Is(err, taken) {
+		t.Errorf("error is %v", err)
+	}
+}
