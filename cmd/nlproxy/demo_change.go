@@ -25,7 +25,12 @@ type change struct {
 	from string
 	to   netip.AddrPort
 	// before and after are what comes of connections until the change is in
-	// effect, and from then on: nothing else may happen in between.
+	// effect, and from then on. Nothing else may happen in between, but to one
+	// that is under way at that moment: a packet between two hooks meets the old
+	// rules at the first and the new ones at the second, each of which reads
+	// anew which are in force (nft_do_chain in net/netfilter/nf_tables_core.c,
+	// 6.18). Neither translated nor refused, it leaves the node and is answered
+	// by a router.
 	before, after want
 }
 
@@ -67,13 +72,16 @@ func (c change) carryOut(ctx context.Context, from *lab.Place, d *daemon, manife
 
 // watch connects until the outcome is that of after.
 func (c change) watch(ctx context.Context, from *lab.Place, start time.Time) (t transition) {
-	for ctx.Err() == nil {
+	for underWay := 1; ctx.Err() == nil; {
 		sent := time.Now()
 		outcome := from.Dial("tcp", c.to, lab.DialOptions{})
 		switch {
 		case c.after.is(outcome):
 			t.effect = sent.Sub(start)
 			return t
+		case outcome.Kind == lab.Unreachable && underWay > 0:
+			underWay--
+			continue
 		case !c.before.is(outcome):
 			t.wrong = []string{fmt.Sprintf("in between: %s", outcome)}
 			return t
