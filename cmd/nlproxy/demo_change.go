@@ -25,12 +25,7 @@ type change struct {
 	from string
 	to   netip.AddrPort
 	// before and after are what comes of connections until the change is in
-	// effect, and from then on. Nothing else may happen in between, but to one
-	// that is under way at that moment: a packet between two hooks meets the old
-	// rules at the first and the new ones at the second, each of which reads
-	// anew which are in force (nft_do_chain in net/netfilter/nf_tables_core.c,
-	// 6.18). Neither translated nor refused, it leaves the node and is answered
-	// by a router.
+	// effect, and from then on: nothing else may happen in between.
 	before, after want
 }
 
@@ -72,7 +67,7 @@ func (c change) carryOut(ctx context.Context, from *lab.Place, d *daemon, manife
 
 // watch connects until the outcome is that of after.
 func (c change) watch(ctx context.Context, from *lab.Place, start time.Time) (t transition) {
-	for underWay := 1; ctx.Err() == nil; {
+	for underWay := c.underWay(); ctx.Err() == nil; {
 		sent := time.Now()
 		outcome := from.Dial("tcp", c.to, lab.DialOptions{})
 		switch {
@@ -92,6 +87,18 @@ func (c change) watch(ctx context.Context, from *lab.Place, start time.Time) (t 
 		t.before++
 	}
 	return t
+}
+
+// underWay is how many connections may be answered by a router: one, where a
+// service gets its first endpoint. A packet between two hooks then meets the old
+// rules at the first, which do not translate it, and the new ones at the second,
+// which do not refuse it, since each hook reads anew which are in force
+// (nft_do_chain in net/netfilter/nf_tables_core.c, 6.18). So it leaves the node.
+func (c change) underWay() int {
+	if c.before.kind == lab.Refused && c.after.kind == lab.Answered {
+		return 1
+	}
+	return 0
 }
 
 // is reports whether one outcome is among those that w allows.

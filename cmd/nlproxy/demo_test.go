@@ -326,3 +326,15 @@ func TestRulesAreFoldedBeforeOptions(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
+
+func TestOnlyAFirstEndpointLetsAConnectionSlip(t *testing.T) {
+	for _, c := range changes {
+		want := 0
+		if c.title == "another endpoint comes" {
+			want = 1
+		}
+		if got := c.underWay(); got != want {
+			t.Errorf("%s: %d connections may slip, want %d", c.title, got, want)
+		}
+	}
+}
