@@ -103,8 +103,8 @@ func (p *proxy) run(ctx context.Context) (err error) {
 		unfailing(p.ports.Run),
 		unfailing(p.events.Run),
 		unfailing(func(ctx context.Context) { watchFull(ctx, p.events, p.log) }),
-		unfailing(p.sweep),
-		unfailing(p.shrink),
+		p.onceServed(p.sweep),
+		p.onceServed(p.shrink),
 		unfailing(p.watchdog),
 	}
 	for _, s := range servers {
@@ -226,6 +226,17 @@ func (p *proxy) serving(r dataplane.Report) {
 	}
 }
 
+// onceServed is for what goes on, whatever happens, from when the node is served.
+func (p *proxy) onceServed(run func(context.Context)) func(context.Context) error {
+	return unfailing(func(ctx context.Context) {
+		select {
+		case <-ctx.Done():
+		case <-p.served:
+			run(ctx)
+		}
+	})
+}
+
 // committed passes on what has been written.
 func (p *proxy) committed(plans []plan.Plan, node model.Node) {
 	p.flows.cleaner.Update(plans, node)
@@ -234,12 +245,7 @@ func (p *proxy) committed(plans []plan.Plan, node model.Node) {
 
 // shrink gives back the memory that only the start needs, and takes less from then
 // on if there is little to serve.
-func (p *proxy) shrink(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-		return
-	case <-p.served:
-	}
+func (p *proxy) shrink(context.Context) {
 	if err := memory.ReleaseStart(); err != nil {
 		p.log.Debug("memory that the start took stays taken", zap.Error(err))
 	}

@@ -13,14 +13,9 @@ import (
 // been running when this program started, and leaves its rules when it ends.
 const sweepEvery = time.Minute
 
-// sweep removes what kube-proxy left in its other modes, once the rules that
-// take its place are written.
+// sweep removes what kube-proxy left in its other modes. It is for when the rules
+// that take its place are written.
 func (p *proxy) sweep(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-		return
-	case <-p.served:
-	}
 	again := time.NewTicker(sweepEvery)
 	defer again.Stop()
 	for s := (sweeper{log: p.log}); ; {
